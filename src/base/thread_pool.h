@@ -1,0 +1,86 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace drafthorse {
+
+/// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region, so that the next
+/// one starts within a microsecond while tokens are generated, and sleep when nothing comes. Results must not depend on which thread
+/// does a task. Every thread runs regions under FloatEnv. Not re-entrant; one caller at a time.
+class ThreadPool {
+ public:
+  /// `threads` >= 1. `pin` binds thread i to the i-th CPU the process may use.
+  explicit ThreadPool(int threads, bool pin = false);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(thread) once on every thread and returns when all have returned. The first exception is rethrown here; a body that
+  /// uses barrier() must not throw.
+  template <typename Body>
+  void run(Body&& body) {
+    run_erased([](void* b, int thread) { (*static_cast<std::remove_reference_t<Body>*>(b))(thread); }, &body);
+  }
+
+  /// Calls body(task, thread) once for every task in [0, tasks). Each thread starts on its own contiguous share and then takes tasks of
+  /// slower ones.
+  template <typename Body>
+  void parallel_for(std::int64_t tasks, Body&& body) {
+    if (tasks <= 0) return;
+    if (tasks == 1 || workers_.empty()) {
+      run_alone([&] {
+        for (std::int64_t task = 0; task < tasks; ++task) body(task, 0);
+      });
+      return;
+    }
+    start_shares(tasks);
+    run([&](int thread) {
+      for (std::int64_t task; (task = next_task(thread)) >= 0;) body(task, thread);
+    });
+  }
+
+  /// Inside run(): returns once every thread has come here.
+  void barrier();
+
+ private:
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
+  template <typename Body>
+  void run_alone(Body&& body) {
+    auto call = [&](int) { body(); };
+    run_here([](void* b, int thread) { (*static_cast<decltype(call)*>(b))(thread); }, &call);
+  }
+
+  void run_erased(void (*call)(void*, int), void* body);
+  void run_here(void (*call)(void*, int), void* body);
+  void start_shares(std::int64_t tasks);
+  std::int64_t next_task(int thread);
+  void work(int thread, int cpu);
+  void call_guarded(int thread);
+
+  alignas(64) std::atomic<std::uint32_t> generation_{0};
+  alignas(64) std::atomic<std::uint32_t> running_{0};
+  alignas(64) std::atomic<std::uint32_t> barrier_count_{0};
+  std::atomic<std::uint32_t> barrier_phase_{0};
+  void (*call_)(void*, int) = nullptr;
+  void* body_ = nullptr;
+  std::atomic<bool> stop_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::unique_ptr<Share[]> shares_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace drafthorse

@@ -1,0 +1,86 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <xmmintrin.h>
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace drafthorse {
+namespace {
+
+class ThreadPoolTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(ThreadPoolTest, EveryTaskRunsOnce) {
+  ThreadPool pool(GetParam());
+  for (const int tasks : {0, 1, 2, 3, 7, 1000}) {
+    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tasks));
+    pool.parallel_for(tasks, [&](std::int64_t task, int thread) {
+      ASSERT_LT(thread, pool.threads());
+      ++runs[static_cast<std::size_t>(task)];
+    });
+    for (const auto& count : runs) EXPECT_EQ(count.load(), 1);
+  }
+}
+
+TEST_P(ThreadPoolTest, EveryThreadEntersARegion) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> entered{0};
+    pool.run([&](int) { ++entered; });
+    ASSERT_EQ(entered.load(), GetParam());
+  }
+}
+
+TEST_P(ThreadPoolTest, ABarrierSeparatesPhases) {
+  ThreadPool pool(GetParam());
+  std::vector<int> first(static_cast<std::size_t>(GetParam()));
+  std::atomic<int> wrong{0};
+  pool.run([&](int thread) {
+    for (int round = 1; round <= 100; ++round) {
+      first[static_cast<std::size_t>(thread)] = round;
+      pool.barrier();
+      if (std::accumulate(first.begin(), first.end(), 0) != round * GetParam()) ++wrong;
+      pool.barrier();
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_P(ThreadPoolTest, AnExceptionReachesTheCallerAndThePoolLives) {
+  ThreadPool pool(GetParam());
+  EXPECT_THROW(pool.parallel_for(10, [](std::int64_t task, int) {
+    if (task == 7) throw Error("seven");
+  }), Error);
+  std::atomic<int> count{0};
+  pool.parallel_for(10, [&](std::int64_t, int) { ++count; });
+  EXPECT_EQ(count.load(), 10);
+}
+
+TEST_P(ThreadPoolTest, EveryThreadHasTheFloatStateOfTheContractAndTheCallerGetsItsOwnBack) {
+  ThreadPool pool(GetParam());
+  const unsigned own = 0x9fc0;  // flush to zero, denormals are zero
+  _mm_setcsr(own);
+  std::atomic<int> wrong{0};
+  pool.run([&](int) {
+    if ((_mm_getcsr() & ~0x3fu) != 0x1f80u) ++wrong;
+  });
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(0x1f80);
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(after & ~0x3fu, own & ~0x3fu);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, ::testing::Values(1, 2, 3, 8));
+
+TEST(ThreadPool, SleepingWorkersWakeUp) {
+  ThreadPool pool(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // far past the spinning time
+  std::atomic<int> entered{0};
+  pool.run([&](int) { ++entered; });
+  EXPECT_EQ(entered.load(), 2);
+}
+
+}  // namespace
+}  // namespace drafthorse

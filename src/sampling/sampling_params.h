@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace drafthorse {
+
+/// A request's sampling options. Out-of-range values mean "off", as each line says.
+struct SamplingParams {
+  float temperature = 0.0f;   ///< <= 0: greedy
+  std::int64_t top_k = 0;     ///< <= 0 or >= vocabulary: off
+  float top_p = 1.0f;         ///< <= 0 or >= 1: off
+  float min_p = 0.0f;         ///< <= 0 or > 1: off
+  std::optional<std::uint64_t> seed;  ///< none: one is drawn
+
+  bool greedy() const { return !(temperature > 0.0f); }
+};
+
+/// How drafts are checked against the target at temperature > 0 (greedy needs no choice).
+enum class AcceptMode : std::uint8_t {
+  kCoupled,    ///< target and draft share their noise: same tokens with and without a draft
+  kRejection,  ///< accept with min(1, p/q), else the residual: same distribution
+};
+
+/// "coupled", "rejection".
+std::string_view accept_mode_name(AcceptMode mode);
+
+}  // namespace drafthorse
