@@ -51,7 +51,7 @@ double yarn_attention_factor(const JsonObject& rope, double factor) {
 void parse_scaling(const JsonObject& object, RopeConfig& rope) {
   for (const auto& item : object.json().items()) {
     const bool known = std::find(std::begin(kKnownKeys), std::end(kKnownKeys), item.key()) != std::end(kKnownKeys);
-    if (!known && object.has(item.key())) object.fail(item.key(), "unknown rope key; it may change the rotation");
+    if (!known && !item.value().is_null()) object.fail(item.key(), "unknown rope key; it may change the rotation");
   }
   if (rope.kind == RopeKind::kDefault) return;
   const ConfigKeys keys({object});

@@ -50,7 +50,9 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
 void check_metadata(const Json& value, const std::string& source) {
   if (value.is_null()) return;
   const JsonObject metadata(value, source, "__metadata__.");
-  for (const auto& item : value.items()) metadata.string(item.key());
+  for (const auto& item : value.items()) {
+    if (!item.value().is_string()) metadata.fail(item.key(), "must be a string");
+  }
 }
 
 ElementType parse_element_type(const JsonObject& entry) {

@@ -39,8 +39,9 @@ ShardSet read_index(const std::string& folder, const std::string& file) {
   ShardSet set{{}, ShardIndex{file, {}}};
   std::set<std::string> shards;
   for (const auto& item : map->json().items()) {
-    const auto shard = map->string(item.key());
-    if (!shard || !is_plain_name(*shard)) {
+    // item.value() and not map->string(): a look-up by key is linear, and an index may hold a hundred thousand tensors.
+    const auto* shard = item.value().get_ptr<const std::string*>();
+    if (shard == nullptr || !is_plain_name(*shard)) {
       throw Error(file + ": weight_map." + brief(Json(item.key())) + " = " + brief(item.value()) +
                   ": must be the name of a file in the same folder");
     }

@@ -12,6 +12,8 @@ namespace drafthorse {
 
 /// Keys per attention chunk. Chunks lie on absolute positions; each yields a partial result, combined in ascending order.
 inline constexpr std::int64_t kAttentionChunk = 512;
+/// The largest head_dim the attention kernels take.
+inline constexpr std::int64_t kMaxHeadDim = 512;
 
 /// One call of the linear kernel: y = x W^T (+ bias) for all rows of x and the outputs of up to four tiles.
 struct LinearTask {
@@ -33,7 +35,7 @@ struct LinearTask {
 /// Row index m * group + g; q row at q + m * q_stride + g * head_dim.
 struct AttentionTask {
   ElementType kv_type;                ///< kBF16 or kF32
-  std::int64_t head_dim;              ///< even
+  std::int64_t head_dim;              ///< even, at most kMaxHeadDim
   const std::byte* const* pages;      ///< pages[i] = positions [i * page_positions, ..)
   std::int64_t page_positions;
   std::size_t tile_stride;            ///< bytes from tile to tile inside a page

@@ -123,7 +123,8 @@ bool pack_row(ElementType stored, WeightType type, Span span, std::byte* block, 
       for (std::int64_t k = 0; k < kGroup; ++k) row[k] = float_to_bf16(values[k]);
       return pack_bf16(row, block, r);
     }
-    case WeightType::kQ8_0: return pack_q8_0(values, block, r);
+    case WeightType::kQ8_0:
+      return pack_q8_0(values, block, r);
   }
   return false;
 }
@@ -152,10 +153,14 @@ bool pack_row(ElementType stored, WeightType type, Span span, std::byte* block, 
 WeightType natural_weight_type(ElementType type) {
   switch (type) {
     case ElementType::kF64:
-    case ElementType::kF32: return WeightType::kF32;
-    case ElementType::kF16: return WeightType::kF16;
-    case ElementType::kBF16: return WeightType::kBF16;
-    default: DRAFTHORSE_CHECK(false, "weights of the integer type " << element_name(type));
+    case ElementType::kF32:
+      return WeightType::kF32;
+    case ElementType::kF16:
+      return WeightType::kF16;
+    case ElementType::kBF16:
+      return WeightType::kBF16;
+    default:
+      DRAFTHORSE_CHECK(false, "weights of the integer type " << element_name(type));
   }
   return WeightType::kF32;
 }
@@ -176,7 +181,8 @@ void pack_tiles(std::span<const StoredMatrix> parts, const char* name, std::int6
   std::int64_t rows = 0;
   for (const StoredMatrix& part : parts) {
     DRAFTHORSE_CHECK(part.cols == out.cols && is_float(part.type), name);
-    DRAFTHORSE_CHECK(part.bytes.size() == static_cast<std::size_t>(part.rows * part.cols) * element_bytes(part.type), name);
+    DRAFTHORSE_CHECK(part.bytes.size() == static_cast<std::size_t>(part.rows * part.cols) * element_bytes(part.type),
+                     name);
     rows += part.rows;
   }
   DRAFTHORSE_CHECK(rows == out.rows, name << ": parts have " << rows << " rows, the matrix " << out.rows);
@@ -219,9 +225,12 @@ float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col) {
   const std::int64_t k = col % kGroup;
   const auto* halves = reinterpret_cast<const std::uint16_t*>(block);
   switch (matrix.type) {
-    case WeightType::kF32: return reinterpret_cast<const float*>(block)[k * kTileRows + r];
-    case WeightType::kF16: return f16_to_float(halves[k * kTileRows + r]);
-    case WeightType::kBF16: return bf16_to_float(halves[((k / 2) * kTileRows + r) * 2 + k % 2]);
+    case WeightType::kF32:
+      return reinterpret_cast<const float*>(block)[k * kTileRows + r];
+    case WeightType::kF16:
+      return f16_to_float(halves[k * kTileRows + r]);
+    case WeightType::kBF16:
+      return bf16_to_float(halves[((k / 2) * kTileRows + r) * 2 + k % 2]);
     case WeightType::kQ8_0: {
       const auto* values = reinterpret_cast<const std::uint8_t*>(block + kTileRows * 2);
       const int q = static_cast<int>(values[((k / 4) * kTileRows + r) * 4 + k % 4]) - 128;

@@ -115,10 +115,12 @@ TEST(PackedMatrix, Q8FollowsTheFormula) {
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t begin = 0; begin < cols; begin += kGroup) {
           std::vector<float> group;
-          for (std::int64_t c = begin; c < std::min<std::int64_t>(cols, begin + kGroup); ++c) group.push_back(file.at(r, c));
+          for (std::int64_t c = begin; c < std::min<std::int64_t>(cols, begin + kGroup); ++c)
+            group.push_back(file.at(r, c));
           const std::vector<float> want = quantized_by_formula(group);
           for (std::size_t i = 0; i < want.size(); ++i) {
-            ASSERT_EQ(unpacked(matrix, r, begin + static_cast<std::int64_t>(i)), want[i]) << r << ", " << begin + static_cast<int>(i);
+            ASSERT_EQ(unpacked(matrix, r, begin + static_cast<std::int64_t>(i)), want[i])
+                << r << ", " << begin + static_cast<int>(i);
           }
         }
       }
@@ -239,7 +241,8 @@ TEST(PackedMatrix, ANonFiniteValueIsRefusedByNameAndPlace) {
 TEST(PackedMatrix, AValueTooLargeForItsTypeIsRefused) {
   FileMatrix file = file_matrix(ElementType::kF32, 4, 40);
   file.set(2, 33, -70000.0);
-  EXPECT_NE(refusal(file, WeightType::kF16).find("row 2, column 33 = -70000: too large for weights of type f16"), std::string::npos);
+  EXPECT_NE(refusal(file, WeightType::kF16).find("row 2, column 33 = -70000: too large for weights of type f16"),
+            std::string::npos);
   EXPECT_EQ(refusal(file, WeightType::kQ8_0), "");  // its scale fits
   EXPECT_EQ(refusal(file, WeightType::kBF16), "");
   file.set(2, 33, 1e7);

@@ -16,20 +16,26 @@ namespace drafthorse {
 
 /// Draft tokens for the slots after the anchor, with what verification needs to know of them.
 struct DraftProposal {
-  std::span<const std::int32_t> tokens;   ///< empty: decode this round plainly
-  const Distribution* proposed = nullptr;  ///< rows the tokens were drawn from (rejection); null when they were not drawn (greedy, coupled)
+  std::span<const std::int32_t> tokens;  ///< empty: decode this round plainly
+  /// Under rejection: row i is what tokens[i] was drawn from. Null: the tokens were not drawn but picked (greedy,
+  /// coupled, look-ups), each with probability 1.
+  const Distribution* proposed = nullptr;
 };
 
-/// Per request. Follows what enters the target's caches and proposes blocks. Every call is about slots: absolute positions.
+/// Per request. Follows what enters the target's caches and proposes blocks. Every call is about slots: absolute
+/// positions.
 class DraftSession {
  public:
   virtual ~DraftSession() = default;
-  /// A run now sits in the target's caches: tokens[i] at slot + i with feature row i (the session's own taps, side by side). Runs come in slot
-  /// order and leave no hole (a hole fails a CHECK naming both slots); rows the session already has are skipped. The rows are copied.
+  /// A run now sits in the target's caches: tokens[i] at slot + i with feature row i (the session's own taps, side by
+  /// side). Runs come in slot order and leave no hole (a hole fails a CHECK naming both slots); rows the session
+  /// already has are skipped. The rows are copied.
   virtual void committed(std::span<const std::int32_t> tokens, ConstRows features, std::int64_t slot) = 0;
-  /// Up to `max` tokens following `anchor`, which sits at the first slot not yet committed. The proposal lives until the next call.
+  /// Up to `max` tokens following `anchor`, which sits at the first slot not yet committed. The proposal lives until
+  /// the next call.
   virtual DraftProposal propose(std::int32_t anchor, std::int64_t max) = 0;
-  /// Writes everything buffered: the draft caches end level with the committed slots. `next` is the token right after them.
+  /// Writes everything buffered: the draft caches end level with the committed slots. `next` is the token right after
+  /// them.
   virtual void settle(std::int32_t next) = 0;
   /// First slot not yet reported.
   virtual std::int64_t frontier() const = 0;

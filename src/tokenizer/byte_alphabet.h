@@ -7,8 +7,9 @@
 
 namespace drafthorse {
 
-/// The byte-level alphabet (Radford et al. 2019, GPT-2): every byte has one printable code point. The printable bytes of
-/// Latin-1 (0x21-0x7E, 0xA1-0xAC, 0xAE-0xFF) stand for themselves; the other 68, in ascending order, are U+0100 onwards.
+/// The byte-level alphabet (Radford et al. 2019, GPT-2): every byte has one printable code point. The printable bytes
+/// of Latin-1 (0x21-0x7E, 0xA1-0xAC, 0xAE-0xFF) stand for themselves; the other 68, in ascending order, are U+0100
+/// onwards.
 std::uint32_t code_point_of_byte(std::uint8_t byte);
 
 /// The byte a code point of the alphabet stands for; nullopt for any other code point.

@@ -7,10 +7,11 @@
 
 namespace drafthorse {
 
-/// One component object of tokenizer.json (a normaliser, a pre-tokenizer step, ...) while it is read: its type, and a watch on
-/// its keys, because a component or option we do not know would silently give other ids.
+/// One component object of tokenizer.json (a normaliser, a pre-tokenizer step, ...) while it is read: its type, and a
+/// watch on its keys, because a component or option we do not know would silently give other ids.
 struct Component {
-  /// `where` is the path of `json` in the file ("decoder.decoders[2]"). Throws Error when it is not an object or has no type.
+  /// `where` is the path of `json` in the file ("decoder.decoders[2]"). Throws Error when it is not an object or has no
+  /// type.
   Component(const Json& json, const std::string& source, const std::string& where);
 
   std::string type;

@@ -13,8 +13,8 @@ struct Merge {
   explicit operator bool() const { return rank != kNone; }
 };
 
-/// (left id, right id) -> Merge. Open addressing with 16-byte entries: a lookup, nearly always of a pair that is absent, is
-/// one cache line.
+/// (left id, right id) -> Merge. Open addressing with 16-byte entries: a lookup, nearly always of a pair that is
+/// absent, is one cache line.
 class MergeTable {
  public:
   /// Room for `count` merges without rehashing.

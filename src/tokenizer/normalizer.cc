@@ -3,24 +3,10 @@
 #include <map>
 
 #include "tokenizer/component.h"
+#include "tokenizer/replace_all.h"
 #include "tokenizer/unicode_form.h"
 
 namespace drafthorse {
-namespace {
-
-std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
-  std::string out;
-  out.reserve(text.size() + text.size() / 4);
-  for (;;) {
-    const std::size_t hit = text.find(pattern);
-    out += text.substr(0, hit);
-    if (hit == std::string_view::npos) return out;
-    out += content;
-    text.remove_prefix(hit + pattern.size());
-  }
-}
-
-}  // namespace
 
 Normalizer::Normalizer(const Json& component, const std::string& source) {
   if (!component.is_null()) add(component, source, "normalizer");
@@ -36,7 +22,8 @@ void Normalizer::add(const Json& json, const std::string& source, const std::str
   } else if (component.type == "Replace") {
     component.allow({"pattern", "content"});
     const ComponentPattern pattern = read_pattern(component);
-    if (pattern.kind != ComponentPattern::Kind::kString) component.fields.fail("pattern", "only {\"String\": text} is supported");
+    if (pattern.kind != ComponentPattern::Kind::kString)
+      component.fields.fail("pattern", "only {\"String\": text} is supported");
     steps_.emplace_back(Replace{pattern.text, component.required_string("content")});
   } else if (component.type == "Prepend") {
     component.allow({"prepend"});

@@ -12,7 +12,7 @@ namespace drafthorse {
 /// The `normalizer` of tokenizer.json: what happens to text before it is split. Immutable; shared by threads.
 class Normalizer {
  public:
-  /// `component` is the object of that key, or null for no normalisation. Takes NFC, NFD, NFKC, NFKD (Unicode 14), Replace with
+  /// `component` is the object of that key, or null for no normalisation. Takes NFC, NFD, NFKC, NFKD, Replace with
   /// a string pattern, Prepend, and Sequence of these; throws Error naming any other type or option.
   Normalizer(const Json& component, const std::string& source);
 

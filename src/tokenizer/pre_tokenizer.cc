@@ -15,14 +15,10 @@ constexpr std::string_view kGpt2Pattern =
 
 constexpr std::size_t kStepLimit = 64;
 
-struct Section {
-  ByteRange range;
-  bool matched;
-};
-
 /// Matches and the gaps between them, in order, covering all of `text`.
-template <typename ForEachMatch>
-void sections_of(std::string_view text, bool invert, const ForEachMatch& for_each_match, std::vector<Section>& sections) {
+template <typename ForEachMatch, typename Section>
+void sections_of(std::string_view text, bool invert, const ForEachMatch& for_each_match,
+                 std::vector<Section>& sections) {
   sections.clear();
   std::size_t covered = 0;
   for_each_match([&](ByteRange match) {
@@ -33,9 +29,17 @@ void sections_of(std::string_view text, bool invert, const ForEachMatch& for_eac
   if (covered < text.size()) sections.push_back({{covered, text.size()}, invert});
 }
 
-/// Joins each matched section to its neighbour on one side, unless the section before it (in walking order) matched too.
+template <typename Visit>
+void for_each_literal(std::string_view text, std::string_view literal, const Visit& visit) {
+  for (std::size_t hit = 0; (hit = text.find(literal, hit)) != std::string_view::npos; hit += literal.size()) {
+    visit(ByteRange{hit, hit + literal.size()});
+  }
+}
+
+/// Joins each matched section to its neighbour on one side, unless the section before it (in walking order) matched
+/// too.
 template <typename Iterator, typename Join>
-void merge_matches(Iterator begin, Iterator end, const Join& join, std::vector<ByteRange>& out) {
+void join_matches(Iterator begin, Iterator end, const Join& join, std::vector<ByteRange>& out) {
   bool previous_matched = false;
   for (auto section = begin; section != end; ++section) {
     if (section->matched && !previous_matched && !out.empty()) {
@@ -109,70 +113,64 @@ PreTokenizer::Scratch::Scratch(const PreTokenizer& owner) {
   }
 }
 
+void PreTokenizer::merge_sections(Behavior behavior, const std::vector<Section>& sections,
+                                  std::vector<ByteRange>& out) {
+  out.clear();
+  switch (behavior) {
+    case Behavior::kRemoved:
+      for (const Section& section : sections) {
+        if (!section.matched) out.push_back(section.range);
+      }
+      break;
+    case Behavior::kIsolated:
+      for (const Section& section : sections) out.push_back(section.range);
+      break;
+    case Behavior::kContiguous:
+      for (std::size_t i = 0; i < sections.size(); ++i) {
+        if (i > 0 && sections[i].matched == sections[i - 1].matched) {
+          out.back().end = sections[i].range.end;
+        } else {
+          out.push_back(sections[i].range);
+        }
+      }
+      break;
+    case Behavior::kMergedWithPrevious:
+      join_matches(
+          sections.begin(), sections.end(), [](ByteRange& a, ByteRange b) { a.end = b.end; }, out);
+      break;
+    case Behavior::kMergedWithNext:
+      join_matches(
+          sections.rbegin(), sections.rend(), [](ByteRange& a, ByteRange b) { a.begin = b.begin; }, out);
+      std::reverse(out.begin(), out.end());
+      break;
+  }
+}
+
 void PreTokenizer::split(std::string_view text, Scratch& scratch, std::vector<Piece>& pieces) const {
   DRAFTHORSE_CHECK(text.size() <= kTextLimit);
   pieces.clear();
   if (text.empty()) return;
   pieces.push_back({0, static_cast<std::uint32_t>(text.size())});
-
-  std::vector<Section> sections;
-  std::vector<ByteRange> merged;
   auto matcher = scratch.matchers_.begin();
   for (const Step& step : steps_) {
     scratch.input_.swap(pieces);
     pieces.clear();
     for (const Piece& piece : scratch.input_) {
       const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
-      const auto emit = [&](ByteRange range) {
-        if (range.empty()) return;
+      if (step.regex) {
+        sections_of(
+            part, step.invert, [&](const auto& visit) { matcher->for_each_match(part, visit); }, scratch.sections_);
+      } else {
+        sections_of(
+            part, step.invert, [&](const auto& visit) { for_each_literal(part, step.literal, visit); },
+            scratch.sections_);
+      }
+      merge_sections(step.behavior, scratch.sections_, scratch.ranges_);
+      for (const ByteRange& range : scratch.ranges_) {
+        if (range.empty()) continue;
         pieces.push_back({piece.begin + static_cast<std::uint32_t>(range.begin),
                           piece.begin + static_cast<std::uint32_t>(range.end)});
-      };
-      const auto for_each_match = [&](const auto& visit) {
-        if (step.regex) return matcher->for_each_match(part, visit);
-        for (std::size_t hit = 0; (hit = part.find(step.literal, hit)) != std::string_view::npos;) {
-          visit(ByteRange{hit, hit + step.literal.size()});
-          hit += step.literal.size();
-        }
-      };
-      if (step.behavior == Behavior::kIsolated) {
-        // The one that published byte-level files use: no list of sections in between.
-        std::size_t covered = 0;
-        for_each_match([&](ByteRange match) {
-          emit({covered, std::max(covered, match.begin)});
-          emit(match);
-          covered = match.end;
-        });
-        emit({covered, part.size()});
-        continue;
       }
-      sections_of(part, step.invert, for_each_match, sections);
-      merged.clear();
-      switch (step.behavior) {
-        case Behavior::kIsolated: break;
-        case Behavior::kRemoved:
-          for (const Section& section : sections) {
-            if (!section.matched) merged.push_back(section.range);
-          }
-          break;
-        case Behavior::kContiguous:
-          for (std::size_t i = 0; i < sections.size(); ++i) {
-            if (i > 0 && sections[i].matched == sections[i - 1].matched) {
-              merged.back().end = sections[i].range.end;
-            } else {
-              merged.push_back(sections[i].range);
-            }
-          }
-          break;
-        case Behavior::kMergedWithPrevious:
-          merge_matches(sections.begin(), sections.end(), [](ByteRange& a, ByteRange b) { a.end = b.end; }, merged);
-          break;
-        case Behavior::kMergedWithNext:
-          merge_matches(sections.rbegin(), sections.rend(), [](ByteRange& a, ByteRange b) { a.begin = b.begin; }, merged);
-          std::reverse(merged.begin(), merged.end());
-          break;
-      }
-      for (const ByteRange& range : merged) emit(range);
     }
     if (step.regex) ++matcher;
   }

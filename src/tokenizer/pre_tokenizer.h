@@ -11,7 +11,8 @@
 
 namespace drafthorse {
 
-/// The `pre_tokenizer` of tokenizer.json: cuts normalised text into the pieces BPE works on. Immutable; shared by threads.
+/// The `pre_tokenizer` of tokenizer.json: cuts normalised text into the pieces BPE works on. Immutable; shared by
+/// threads.
 class PreTokenizer {
  public:
   /// A piece of the text given to split(); half open, never empty.
@@ -29,7 +30,13 @@ class PreTokenizer {
   /// True when BPE runs over the bytes of a piece written in the byte-level alphabet (byte_alphabet.h).
   bool byte_level() const { return byte_level_; }
 
-  /// The matchers of one thread; reuse them across calls of split().
+  /// A match, or the text between two matches.
+  struct Section {
+    ByteRange range;
+    bool matched;
+  };
+
+  /// The working memory of one thread; reuse it across calls of split().
   class Scratch {
    public:
     explicit Scratch(const PreTokenizer& owner);
@@ -38,6 +45,8 @@ class PreTokenizer {
     friend class PreTokenizer;
     std::vector<RegexMatcher> matchers_;  // of the regex steps, in order
     std::vector<Piece> input_;
+    std::vector<Section> sections_;
+    std::vector<ByteRange> ranges_;
   };
 
   /// The pieces of valid UTF-8 `text` in order. Throws Error when a pattern gives up (see RegexMatcher).
@@ -55,6 +64,7 @@ class PreTokenizer {
   void add(const Json& component, const std::string& source, const std::string& where);
   void add_split(const struct Component& component);
   void add_byte_level(const struct Component& component);
+  static void merge_sections(Behavior behavior, const std::vector<Section>& sections, std::vector<ByteRange>& out);
 
   std::vector<Step> steps_;
   bool byte_level_ = false;

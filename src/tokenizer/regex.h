@@ -15,11 +15,13 @@ struct ByteRange {
   bool empty() const { return begin == end; }
 };
 
-/// A compiled pattern (PCRE2, Unicode, just-in-time compiled where the machine allows). Immutable; shared by threads.
+/// A compiled pattern (PCRE2, just-in-time compiled where the machine allows). Immutable; shared by threads. Character
+/// classes are those of the Unicode version PCRE2 was built with; another version can differ on newly assigned code
+/// points only.
 class Regex {
  public:
-  /// `pattern` as tokenizer.json spells it (see regex_dialect.h), or PCRE2's own when `verbatim`. Throws Error starting with
-  /// `where` when it does not compile.
+  /// `pattern` as tokenizer.json spells it (see regex_dialect.h), or PCRE2's own when `verbatim`. Throws Error starting
+  /// with `where` when it does not compile.
   Regex(std::string_view pattern, const std::string& where, bool verbatim = false);
   ~Regex();
   Regex(Regex&&) noexcept;
@@ -31,7 +33,8 @@ class Regex {
   std::unique_ptr<Compiled> compiled_;
 };
 
-/// What one thread needs to run one Regex. Uses little of the caller's stack, however long the text; work per match is bounded.
+/// What one thread needs to run one Regex. Uses little of the caller's stack, however long the text; work per match is
+/// bounded.
 class RegexMatcher {
  public:
   /// `regex` must outlive this.
@@ -40,8 +43,9 @@ class RegexMatcher {
   RegexMatcher(RegexMatcher&&) noexcept;
   RegexMatcher& operator=(RegexMatcher&&) noexcept;
 
-  /// The first match at or behind byte `from`; look-behind sees the text before it. `text` must be valid UTF-8 and `from` a
-  /// code point boundary. Throws Error when the pattern needs more steps or memory than allowed for this length.
+  /// The first match at or behind byte `from`; look-behind sees the text before it. `text` must be valid UTF-8 and
+  /// `from` a code point boundary. Throws Error when the pattern needs more steps or memory than allowed for this
+  /// length.
   std::optional<ByteRange> search(std::string_view text, std::size_t from);
   /// Calls visit(ByteRange) for successive matches; an empty match right behind the previous match is skipped.
   template <typename Visit>

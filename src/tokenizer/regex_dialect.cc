@@ -39,17 +39,38 @@ class Translation {
   void escape() {
     if (position_ + 1 >= pattern_.size()) refuse("a trailing backslash");
     const char letter = pattern_[position_ + 1];
+    class_is_empty_ = false;
     switch (letter) {
-      case 's': return replace(R"(\p{White_Space})");
-      case 'S': return replace(R"(\P{White_Space})");
-      case 'w': return replace(in_class_ ? std::string(kWordClass) : "[" + std::string(kWordClass) + "]");
+      case 's':
+        return replace(R"(\p{White_Space})");
+      case 'S':
+        return replace(R"(\P{White_Space})");
+      case 'w':
+        return replace(in_class_ ? std::string(kWordClass) : "[" + std::string(kWordClass) + "]");
       case 'W':
         if (in_class_) refuse("\\W inside a class");
         return replace("[^" + std::string(kWordClass) + "]");
-      case 'h': case 'H': case 'b': case 'B': case 'g': case 'k': case 'C': case 'M': case 'Q': case 'E': case 'y': case 'Y':
-      case 'Z': case 'c': case 'o': case 'N': case 'O':
+      case 'h':
+      case 'H':
+      case 'b':
+      case 'B':
+      case 'g':
+      case 'k':
+      case 'C':
+      case 'M':
+      case 'Q':
+      case 'E':
+      case 'y':
+      case 'Y':
+      case 'Z':
+      case 'c':
+      case 'o':
+      case 'N':
+      case 'O':
+      case 'v':
         refuse(std::string("the escape \\") + letter);
-      default: return copy(2);
+      default:
+        return copy(2);
     }
   }
 
@@ -86,7 +107,7 @@ class Translation {
 
   void check_group() const {
     const std::string_view rest = pattern_.substr(position_ + 2);
-    for (const std::string_view known : {":", "=", "!", ">", "<=", "<!", "#"}) {
+    for (const std::string_view known : {":", "=", "!", ">", "<=", "<!"}) {
       if (rest.starts_with(known)) return;
     }
     const std::size_t end = rest.find_first_not_of("i-");

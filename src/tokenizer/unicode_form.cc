@@ -42,7 +42,8 @@ std::string to_unicode_form(std::string_view text, bool compose, bool compatibil
   if (is_plain(text, compose, compatibility)) return std::string(text);
   const int stable = UTF8PROC_STABLE | (compatibility ? UTF8PROC_COMPAT : 0);
 
-  // Decomposed one code point at a time: utf8proc's whole-string form sorts marks by insertion, quadratic in a run of them.
+  // Decomposed one code point at a time: utf8proc's whole-string form sorts marks by insertion, quadratic in a run of
+  // them.
   std::vector<utf8proc_int32_t> points;
   points.reserve(text.size());
   for (std::size_t position = 0; position < text.size();) {

@@ -1,0 +1,144 @@
+#include "kernels/scalar/linear.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/cpu_features.h"
+
+namespace drafthorse::scalar {
+namespace {
+
+/// Every NaN of an activation becomes this one, the value x86 makes of an invalid operation, so that no NaN's bits
+/// depend on the order of operands.
+constexpr float kNan = std::bit_cast<float>(0xffc00000u);
+constexpr std::uint32_t kInfinityBits = 0x7f800000u;
+/// Smaller groups of activations count as zeros: 127 / amax would overflow.
+constexpr float kSmallestAmax = 0x1p-120f;
+
+/// A group of activations for q8_0: x is about scale * q.
+struct QuantizedGroup {
+  float scale;
+  std::int8_t q[kGroup];
+};
+
+QuantizedGroup quantized(const float* x) {
+  std::uint32_t largest = 0;  // of the magnitudes' bits, which order like the numbers; infinity and NaN are the largest
+  for (std::int64_t k = 0; k < kGroup; ++k)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(x[k]) & 0x7fffffffu);
+  QuantizedGroup group{};
+  if (largest >= kInfinityBits) {
+    group.scale = kNan;
+    return group;
+  }
+  const float amax = std::bit_cast<float>(largest);
+  if (amax < kSmallestAmax) return group;
+  group.scale = amax / 127.0f;
+  const float inverse = 127.0f / amax;
+  for (std::int64_t k = 0; k < kGroup; ++k) group.q[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
+  return group;
+}
+
+float packed_value(WeightType type, float x) {
+  if (x != x) return kNan;
+  return type == WeightType::kBF16 ? bf16_to_float(float_to_bf16(x)) : x;
+}
+
+/// The 32 weights of column k of a block.
+[[gnu::always_inline]] inline void decode(WeightType type, const std::byte* block, std::int64_t k, float* w) {
+  if (type == WeightType::kF32) {
+    std::memcpy(w, block + k * kTileRows * 4, kTileRows * 4);
+  } else if (type == WeightType::kF16) {
+    const auto* half = reinterpret_cast<const std::uint16_t*>(block) + k * kTileRows;
+    for (std::int64_t r = 0; r < kTileRows; ++r) w[r] = f16_to_float(half[r]);
+  } else {
+    const auto* pairs = reinterpret_cast<const std::uint32_t*>(block) + (k / 2) * kTileRows;
+    const int up = k % 2 == 0 ? 16 : 0;
+    for (std::int64_t r = 0; r < kTileRows; ++r) w[r] = std::bit_cast<float>((pairs[r] << up) & 0xffff0000u);
+  }
+}
+
+[[gnu::always_inline]] inline void add_group(WeightType type, const std::byte* block, const float* x, float* sums) {
+  for (std::int64_t k = 0; k < kGroup; ++k) {
+    float w[kTileRows];
+    decode(type, block, k, w);
+    for (std::int64_t r = 0; r < kTileRows; ++r) sums[r] = std::fma(w[r], x[k], sums[r]);
+  }
+}
+
+[[gnu::always_inline]] inline void add_group(const std::byte* block, const QuantizedGroup& x, float* sums) {
+  const auto* scales = reinterpret_cast<const std::uint16_t*>(block);
+  const auto* values = reinterpret_cast<const std::uint8_t*>(block + kTileRows * 2);
+  std::int32_t dot[kTileRows] = {};
+  for (std::int64_t k = 0; k < kGroup; ++k) {
+    const std::uint8_t* column = values + (k / 4) * kTileRows * 4 + k % 4;
+    for (std::int64_t r = 0; r < kTileRows; ++r) dot[r] += (column[r * 4] - 128) * x.q[k];
+  }
+  for (std::int64_t r = 0; r < kTileRows; ++r) {
+    sums[r] = std::fma(static_cast<float>(dot[r]), f16_to_float(scales[r]) * x.scale, sums[r]);
+  }
+}
+
+[[gnu::always_inline]] inline void linear_body(const LinearTask& task) {
+  const std::size_t block_bytes = group_bytes(task.type);
+  for (int t = 0; t < task.tile_count; ++t) {
+    const std::int64_t first_output = task.tiles[t] * kTileRows;
+    const std::int64_t outputs = std::min(kTileRows, task.outputs - first_output);
+    for (std::int64_t row = 0; row < task.rows; ++row) {
+      const std::byte* block = task.weights + static_cast<std::size_t>(task.tiles[t]) * task.tile_bytes;
+      float sums[kTileRows] = {};
+      for (std::int64_t g = 0; g < task.groups; ++g, block += block_bytes) {
+        const std::int64_t index = row * task.groups + g;
+        if (task.type == WeightType::kQ8_0) {
+          add_group(block, reinterpret_cast<const QuantizedGroup*>(task.x)[index], sums);
+        } else {
+          add_group(task.type, block, reinterpret_cast<const float*>(task.x) + index * kGroup, sums);
+        }
+      }
+      float* y = task.y + row * task.y_stride + first_output;
+      for (std::int64_t n = 0; n < outputs; ++n)
+        y[n] = task.bias == nullptr ? sums[n] : sums[n] + task.bias[first_output + n];
+    }
+  }
+}
+
+/// The same code with the processor's own fused multiply-add instead of the C library's: same bits, far faster.
+[[gnu::target("avx2,fma")]] void linear_with_fma(const LinearTask& task) { linear_body(task); }
+
+}  // namespace
+
+std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t cols) {
+  const std::size_t record = type == WeightType::kQ8_0 ? sizeof(QuantizedGroup) : kGroup * sizeof(float);
+  const auto groups = static_cast<std::size_t>((cols + kGroup - 1) / kGroup);
+  return (static_cast<std::size_t>(rows) * groups * record + 63) / 64 * 64;
+}
+
+void pack_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols,
+               std::int64_t group_begin, std::int64_t group_end, std::byte* out) {
+  const std::int64_t groups = (cols + kGroup - 1) / kGroup;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t g = group_begin; g < group_end; ++g) {
+      float values[kGroup] = {};
+      const std::int64_t count = std::min(kGroup, cols - g * kGroup);
+      std::copy_n(x + row * x_stride + g * kGroup, count, values);
+      const std::int64_t index = row * groups + g;
+      if (type == WeightType::kQ8_0) {
+        reinterpret_cast<QuantizedGroup*>(out)[index] = quantized(values);
+      } else {
+        float* packed = reinterpret_cast<float*>(out) + index * kGroup;
+        for (std::int64_t k = 0; k < kGroup; ++k) packed[k] = packed_value(type, values[k]);
+      }
+    }
+  }
+}
+
+void linear(const LinearTask& task) {
+  if (cpu_features().avx2_fma_f16c) {
+    linear_with_fma(task);
+  } else {
+    linear_body(task);
+  }
+}
+
+}  // namespace drafthorse::scalar

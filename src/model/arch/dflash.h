@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "checkpoint/draft_config.h"
+#include "checkpoint/target_config.h"
+#include "checkpoint/tensor_source.h"
+#include "model/draft_model.h"
+#include "model/registry.h"
+#include "ops/exec_context.h"
+
+namespace drafthorse {
+
+/// Block-diffusion drafts of the DFlash family (Chen et al.: "DFlash: block diffusion for flash speculative decoding", arXiv 2602.06036):
+/// DFlash, its Laguna variant and MuseGlimmer's. Contracts of load_draft and draft_memory.
+std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
+                                        const ModelOptions& options, ExecContext& exec);
+MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target, const ModelOptions& options,
+                         std::int64_t rows);
+
+}  // namespace drafthorse
