@@ -113,7 +113,7 @@ Json byte_tokenizer() {
   Json vocab = Json::object();
   for (int i = 0; i < 30; ++i) vocab[std::string(1, static_cast<char>('A' + i))] = i;
   return {{"version", "1.0"}, {"added_tokens", Json::array()}, {"normalizer", nullptr}, {"pre_tokenizer", nullptr},
-          {"post_processor", nullptr}, {"decoder", nullptr},
+          {"post_processor", nullptr}, {"decoder", {{"type", "Fuse"}}},
           {"model", {{"type", "BPE"}, {"unk_token", "A"}, {"vocab", vocab}, {"merges", Json::array()}}}};
 }
 

@@ -37,7 +37,8 @@ void cut_into_blocks(AttentionPlan& plan, int block_rows) {
 const std::byte* key_tile(const AttentionTask& task, std::int64_t tile) {
   const std::int64_t position = task.chunk_begin + tile * kKvTile;
   const std::int64_t tile_of_page = position % task.page_positions / kKvTile;
-  return task.pages[position / task.page_positions] + static_cast<std::size_t>(tile_of_page) * task.tile_stride + task.head_offset;
+  return task.pages[position / task.page_positions] + static_cast<std::size_t>(tile_of_page) * task.tile_stride +
+         task.head_offset;
 }
 
 }  // namespace

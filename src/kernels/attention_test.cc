@@ -181,8 +181,10 @@ class Story {
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
   float held(float x) const { return shape_.type == ElementType::kBF16 ? bf16_to_float(float_to_bf16(x)) : x; }
   void write(std::int64_t p, const float* key, const float* value) {
-    std::byte* tile = buffers_[static_cast<std::size_t>(p / shape_.page_positions)].data() + layout_.head_tile_offset(p, 1);
-    kernel_table("scalar").kv_write(shape_.type, shape_.head_dim, p % kKvTile, key, value, tile, tile + layout_.key_tile_bytes());
+    std::byte* tile =
+        buffers_[static_cast<std::size_t>(p / shape_.page_positions)].data() + layout_.head_tile_offset(p, 1);
+    kernel_table("scalar").kv_write(shape_.type, shape_.head_dim, p % kKvTile, key, value, tile,
+                                    tile + layout_.key_tile_bytes());
   }
 
   Shape shape_;
@@ -199,7 +201,7 @@ bool bits_promised(const KernelTable& table, ElementType type) {
 }
 
 /// docs/numerics.md, attention: |result - exact| <= bound * (weighted mean of |v|).
-double bound(ElementType type) { return type == ElementType::kBF16 ? 0x1p-8 : 0x1p-18; }
+double bound(ElementType type) { return type == ElementType::kBF16 ? 0x1p-8 : 0x1p-19; }
 
 void expect_near_exact(const Story& story, const std::vector<float>& result, ElementType type) {
   std::vector<double> out, size;
@@ -214,9 +216,9 @@ void expect_near_exact(const Story& story, const std::vector<float>& result, Ele
 }
 
 void expect_contract(const Shape& shape, const Visible& visible) {
-  SCOPED_TRACE(testing::Message() << element_name(shape.type) << " head_dim " << shape.head_dim << " length " << shape.length
-                                  << " queries " << shape.queries << " group " << shape.group << " page " << shape.page_positions
-                                  << " softcap " << shape.softcap);
+  SCOPED_TRACE(testing::Message() << element_name(shape.type) << " head_dim " << shape.head_dim << " length "
+                                  << shape.length << " queries " << shape.queries << " group " << shape.group
+                                  << " page " << shape.page_positions << " softcap " << shape.softcap);
   const Story story(shape, visible);
   const std::vector<float> reference = story.run(kernel_table("scalar"));
   expect_near_exact(story, reference, shape.type);
@@ -284,7 +286,8 @@ TEST(Attention, EveryTableAgreesForEveryCachedLengthModulo128) {
 TEST(Attention, EveryTableAgreesAroundTheEndOfAChunk) {
   for (ElementType type : kTypes) {
     for (std::int64_t length : {508, 510, 511, 512, 513, 514, 519, 1023, 1024, 1025}) {
-      const Shape shape{.type = type, .head_dim = 16, .length = length, .queries = 8, .group = 2, .page_positions = 128};
+      const Shape shape{
+          .type = type, .head_dim = 16, .length = length, .queries = 8, .group = 2, .page_positions = 128};
       expect_contract(shape, causal(8, length));
     }
   }
@@ -318,7 +321,8 @@ TEST(Attention, ARowsBitsDoNotDependOnTheOtherRowsOfTheTask) {
           const std::size_t size = together.size() / 17;
           for (std::int64_t m = 0; m < 17; ++m) {
             const std::vector<float> alone = story.run(*table, m, 1);
-            ASSERT_TRUE(same_bits(std::span(together).subspan(static_cast<std::size_t>(m) * size, size), alone)) << "query " << m;
+            ASSERT_TRUE(same_bits(std::span(together).subspan(static_cast<std::size_t>(m) * size, size), alone))
+                << "query " << m;
           }
           const std::vector<float> some = story.run(*table, 3, 6);
           ASSERT_TRUE(same_bits(std::span(together).subspan(3 * size, 6 * size), some));
@@ -342,7 +346,8 @@ TEST(Attention, WhatInvisibleMemoryHoldsDoesNotShow) {
           const std::vector<float> result = poisoned.run(*table);
           const auto expected = std::span(together).subspan(static_cast<std::size_t>(m) * size, size);
           ASSERT_FALSE(std::isnan(expected[0]));
-          ASSERT_TRUE(same_bits(expected, std::span(result).subspan(static_cast<std::size_t>(m) * size, size))) << "query " << m;
+          ASSERT_TRUE(same_bits(expected, std::span(result).subspan(static_cast<std::size_t>(m) * size, size)))
+              << "query " << m;
         }
       }
     }

@@ -17,7 +17,8 @@ constexpr std::size_t kLengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 6
 
 std::int64_t count(const std::vector<float>& x) { return static_cast<std::int64_t>(x.size()); }
 
-// --- argmax -------------------------------------------------------------------------------------------------------------
+// --- argmax
+// -------------------------------------------------------------------------------------------------------------
 
 TEST(Argmax, TakesTheLowestIndexOfTheLargestValue) {
   for (const KernelTable* table : runnable_kernel_tables()) {
@@ -52,7 +53,8 @@ TEST(Argmax, NanNeverWinsOverANumber) {
   }
 }
 
-// --- the hash of logit rows ---------------------------------------------------------------------------------------------
+// --- the hash of logit rows
+// ---------------------------------------------------------------------------------------------
 
 TEST(LogitsHash, HasTheseValues) {
   const std::vector<float> x = {1.0f, -2.5f, 0.0f, 3.0f};
@@ -75,7 +77,8 @@ TEST(LogitsHash, SumsOfDisjointRangesAddUp) {
       EXPECT_EQ(table->logits_hash(x.data(), 500, count(x)), whole);
       if (n < 2) continue;
       const std::int64_t cut = count(x) / 3 + 1;
-      EXPECT_EQ(table->logits_hash(x.data(), 500, cut) + table->logits_hash(x.data() + cut, 500 + cut, count(x) - cut), whole);
+      EXPECT_EQ(table->logits_hash(x.data(), 500, cut) + table->logits_hash(x.data() + cut, 500 + cut, count(x) - cut),
+                whole);
     }
   }
 }
@@ -98,7 +101,8 @@ TEST(LogitsHash, SeesOneBitTheSignOfZeroAndTheOrder) {
   }
 }
 
-// --- softmax and log-sum-exp --------------------------------------------------------------------------------------------
+// --- softmax and log-sum-exp
+// --------------------------------------------------------------------------------------------
 
 TEST(Softmax, IsTheSameBitsInEveryTableAndCloseToItsClosedForm) {
   for (std::size_t n : kLengths) {
@@ -154,12 +158,15 @@ TEST(LogSumExp, IsTheSameBitsInEveryTableAndCloseToItsClosedForm) {
     }
   }
   const std::vector<float> nothing(19, -kInfinity);
-  for (const KernelTable* table : runnable_kernel_tables()) EXPECT_EQ(table->log_sum_exp(nothing.data(), 19), -kInfinity);
+  for (const KernelTable* table : runnable_kernel_tables())
+    EXPECT_EQ(table->log_sum_exp(nothing.data(), 19), -kInfinity);
 }
 
-// --- Gumbel noise -------------------------------------------------------------------------------------------------------
+// --- Gumbel noise
+// -------------------------------------------------------------------------------------------------------
 
-std::vector<float> noise(const KernelTable& table, std::uint64_t seed, std::uint64_t position, std::int64_t first_id, std::size_t n) {
+std::vector<float> noise(const KernelTable& table, std::uint64_t seed, std::uint64_t position, std::int64_t first_id,
+                         std::size_t n) {
   const std::vector<float> zeros(n, 0.0f);
   std::vector<float> out(n);
   table.gumbel_scores(zeros.data(), nullptr, first_id, 1.0f, seed, position, out.data(), static_cast<std::int64_t>(n));
@@ -249,7 +256,8 @@ TEST(Gumbel, AMillionDrawsFollowTheGumbelDistribution) {
     EXPECT_NEAR(variance, kVariance, 5 * kVariance * std::sqrt((5.4 - 1) / n)) << "seed " << seed;
     for (double q = -2.5; q < 13; q += 0.25) {
       const double share = std::exp(-std::exp(-q));
-      const double below = static_cast<double>(std::count_if(draws.begin(), draws.end(), [q](float g) { return g <= q; }));
+      const double below =
+          static_cast<double>(std::count_if(draws.begin(), draws.end(), [q](float g) { return g <= q; }));
       EXPECT_NEAR(below, n * share, 5 * std::sqrt(n * share * (1 - share)) + 1) << "seed " << seed << " at " << q;
     }
   }

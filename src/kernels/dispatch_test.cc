@@ -40,7 +40,8 @@ TEST(Dispatch, AnUnknownNameIsRefusedWithTheNamesThatRun) {
       FAIL() << name;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("\"" + name + "\""), std::string::npos) << error.what();
-      for (const std::string& known : runnable_names()) EXPECT_NE(std::string(error.what()).find(known), std::string::npos);
+      for (const std::string& known : runnable_names())
+        EXPECT_NE(std::string(error.what()).find(known), std::string::npos);
     }
   }
 }

@@ -33,6 +33,8 @@ struct LinearTask {
 
 /// One kv head, one chunk of keys, `queries` query positions x `group` query heads that share the kv head.
 /// Row index m * group + g; q row at q + m * q_stride + g * head_dim.
+/// Whole tiles are read over the smallest interval that holds every visible range of the task, so its pages must be there;
+/// what their invisible positions hold (stale rows, NaN) does not show.
 struct AttentionTask {
   ElementType kv_type;                ///< kBF16 or kF32
   std::int64_t head_dim;              ///< even, at most kMaxHeadDim
@@ -51,13 +53,14 @@ struct AttentionTask {
   const std::int64_t* visible_end;
   float scale;                        ///< multiplies q before it is rounded to the cache type
   float softcap;                      ///< 0 = off; else score = cap * tanh(score / cap)
-  float* out;                         ///< [queries * group, head_dim] un-normalised sums, row stride head_dim
+  float* out;                         ///< [queries * group, head_dim] un-normalised sums, row stride head_dim; zeros where the chunk shows nothing
   float* max;                         ///< [queries * group] largest score; -infinity where the chunk shows nothing
   float* sum;                         ///< [queries * group] sum of exp(score - max)
 };
 
 /// Combines `chunks` partial results of one row in ascending order and normalises.
-/// Chunk c: values at partial + c * partial_stride, max[c * stat_stride], sum[c * stat_stride]. Chunks with sum 0 are skipped.
+/// Chunk c: values at partial + c * partial_stride, max[c * stat_stride], sum[c * stat_stride]. Chunks with sum 0 are skipped; zeros where nothing
+/// was visible.
 struct AttentionCombineTask {
   std::int64_t head_dim;
   std::int64_t chunks;
@@ -115,11 +118,12 @@ struct KernelTable {
   std::int64_t (*argmax)(const float* x, std::int64_t n);
   /// Wrapping sum over i of mix(bits(x[i]), first_id + i); mix as in docs/numerics.md. Sums of disjoint ranges add up.
   std::uint64_t (*logits_hash)(const float* x, std::int64_t first_id, std::int64_t n);
-  /// out[i] = exp((x[i] - max x) / temperature) / sum, in float32; entries of -infinity become 0. In place allowed.
+  /// out[i] = exp((x[i] - max x) / temperature) / sum, in float32; entries of -infinity become 0, all of them where
+  /// there is nothing else. In place allowed.
   void (*softmax)(const float* x, float temperature, float* out, std::int64_t n);
-  /// log(sum over i of exp(x[i])), max subtracted.
+  /// log(sum over i of exp(x[i])), max subtracted; -infinity where there is nothing else.
   float (*log_sum_exp)(const float* x, std::int64_t n);
-  /// out[i] = z[i] / temperature + G(seed, position, id), id = ids[i], or first_id + i when ids is null. G: standard Gumbel noise
+  /// out[i] = z[i] / temperature + G(seed, position, id), id = ids[i] >= 0, or first_id + i when ids is null. G: standard Gumbel noise
   /// -log(-log u) from an integer hash, docs/numerics.md.
   void (*gumbel_scores)(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature, std::uint64_t seed,
                         std::uint64_t position, float* out, std::int64_t n);

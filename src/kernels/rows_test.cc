@@ -14,7 +14,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// --- the functions of the contract --------------------------------------------------------------------------------------
+// --- the functions of the contract
+// --------------------------------------------------------------------------------------
 
 /// The largest error in ulp of `ours` against `exact` over every `step`-th float of [low, high], by bits.
 double worst_ulps(float (*ours)(float), double (*exact)(double), float low, float high, std::uint32_t step) {
@@ -77,13 +78,14 @@ TEST(Functions, SiluAndSoftplusStayCloseToTheirClosedForms) {
   EXPECT_LT(worst_ulps(scalar::softplus, softplus, -1e-30f, -80.0f, 2003), 2.5);
 }
 
-// --- every table against scalar, bit by bit -----------------------------------------------------------------------------
+// --- every table against scalar, bit by bit
+// -----------------------------------------------------------------------------
 
 constexpr std::size_t kLengths[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 127, 1000, 1024, 4099};
 constexpr float kGuard = 12345.0f;
 
-/// Runs `operation(table, data, n)` under every table on a copy of `input` one float off every alignment, and compares the bits. The
-/// floats around the copy must stay as they are.
+/// Runs `operation(table, data, n)` under every table on a copy of `input` one float off every alignment, and compares
+/// the bits. The floats around the copy must stay as they are.
 void expect_same_everywhere(const std::vector<float>& input,
                             const std::function<void(const KernelTable&, float*, std::int64_t)>& operation) {
   std::vector<float> expected;
@@ -103,8 +105,8 @@ void expect_same_everywhere(const std::vector<float>& input,
 /// Values over every size: the larger part of order 1, some huge, tiny, signed zeros, infinities and NaN.
 std::vector<float> wild_floats(std::uint64_t seed, std::size_t n) {
   std::vector<float> x = normal_floats(seed, n, 3.0f);
-  const float odd[] = {0.0f, -0.0f, 88.72f, -88.0f, 100.0f, -103.5f, 1e-40f, -1e-40f, 0.5625f, -0.5624999f, kInfinity, -kInfinity,
-                       std::nanf(""), 3e38f, -3e38f, 1e-20f};
+  const float odd[] = {0.0f,    -0.0f,       88.72f,    -88.0f,     100.0f,        -103.5f, 1e-40f, -1e-40f,
+                       0.5625f, -0.5624999f, kInfinity, -kInfinity, std::nanf(""), 3e38f,   -3e38f, 1e-20f};
   for (std::size_t i = 3; i < n; i += 5) x[i] = odd[(i / 5 + seed) % std::size(odd)];
   return x;
 }
@@ -113,12 +115,16 @@ TEST(Rows, ElementwiseOperationsAreTheSameBitsInEveryTable) {
   for (std::size_t n : kLengths) {
     const std::vector<float> x = wild_floats(n, n);
     const std::vector<float> a = normal_floats(n + 1, n);
-    expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.add(a.data(), row, count); });
+    expect_same_everywhere(x,
+                           [&](const KernelTable& t, float* row, std::int64_t count) { t.add(a.data(), row, count); });
     expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.scale(0.3f, row, count); });
     expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.softplus(row, count); });
-    expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.softcap(30.0f, row, count); });
-    expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.silu_multiply(row, a.data(), row, count); });
-    expect_same_everywhere(x, [&](const KernelTable& t, float* row, std::int64_t count) { t.silu_multiply(a.data(), row, row, count); });
+    expect_same_everywhere(x,
+                           [&](const KernelTable& t, float* row, std::int64_t count) { t.softcap(30.0f, row, count); });
+    expect_same_everywhere(
+        x, [&](const KernelTable& t, float* row, std::int64_t count) { t.silu_multiply(row, a.data(), row, count); });
+    expect_same_everywhere(
+        x, [&](const KernelTable& t, float* row, std::int64_t count) { t.silu_multiply(a.data(), row, row, count); });
   }
 }
 
@@ -168,7 +174,8 @@ TEST(Rows, ToFloatIsExactInEveryTableAtAnyAlignment) {
   }
 }
 
-// --- scalar against closed forms ----------------------------------------------------------------------------------------
+// --- scalar against closed forms
+// ----------------------------------------------------------------------------------------
 
 TEST(Rows, RmsNormIsCloseToItsClosedForm) {
   for (std::size_t n : kLengths) {
@@ -218,7 +225,8 @@ TEST(Rows, ScaleAddAndSoftcapComputeWhatTheySay) {
   }
 }
 
-// --- the cache ----------------------------------------------------------------------------------------------------------
+// --- the cache
+// ----------------------------------------------------------------------------------------------------------
 
 TEST(KvWrite, PutsOnePositionWhereTheLayoutSaysAndTouchesNothingElse) {
   for (const KernelTable* table : runnable_kernel_tables()) {
@@ -244,9 +252,11 @@ TEST(KvWrite, PutsOnePositionWhereTheLayoutSaysAndTouchesNothingElse) {
               if (type == ElementType::kF32) std::memcpy(tile + index * 4, &x, 4);
             };
             put(expected.data(), layout.key_element(p, d), key[static_cast<std::size_t>(d)]);
-            put(expected.data() + layout.key_tile_bytes(), layout.value_element(p, d), value[static_cast<std::size_t>(d)]);
+            put(expected.data() + layout.key_tile_bytes(), layout.value_element(p, d),
+                value[static_cast<std::size_t>(d)]);
           }
-          ASSERT_EQ(std::memcmp(expected.data(), tiles.data(), tiles.size()), 0) << "head_dim " << head_dim << " position " << p;
+          ASSERT_EQ(std::memcmp(expected.data(), tiles.data(), tiles.size()), 0)
+              << "head_dim " << head_dim << " position " << p;
         }
       }
     }

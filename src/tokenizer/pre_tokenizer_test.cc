@@ -83,7 +83,7 @@ TEST(PreTokenizer, UnknownTypesOptionsAndOrdersAreErrors) {
       {split_json({{"Glob", "a"}}, "Isolated"), "pattern"},
       {split_json("a", "Isolated"), "pattern"},
       {split_json({{"Regex", ""}}, "Isolated"), "is empty"},
-      {split_json({{"Regex", "("}}, "Isolated"), "pre_tokenizer.pattern: the pattern does not compile"}};
+      {split_json({{"Regex", "("}}, "Isolated"), "pre_tokenizer.pattern = \"(\": the pattern does not compile"}};
   for (const auto& [component, named] : bad) {
     try {
       PreTokenizer(component, "f");

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "tokenizer/regex_dialect.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -55,7 +56,7 @@ Regex::Regex(std::string_view pattern, const std::string& where, bool verbatim)
   compiled_->code.reset(
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), kOptions, &error, &offset, context.get()));
   if (!compiled_->code) {
-    throw Error(where + ": the pattern does not compile: " + pcre2_message(error) + " at byte " +
+    throw Error(where + " = " + brief(Json(text)) + ": the pattern does not compile: " + pcre2_message(error) + " at byte " +
                 std::to_string(offset));
   }
   // Without executable memory the interpreter runs the same pattern, slower.

@@ -14,8 +14,8 @@ testing::AssertionResult same_bits(std::span<const float> expected, std::span<co
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i]) && std::isnan(actual[i])) continue;
     if (std::bit_cast<std::uint32_t>(expected[i]) == std::bit_cast<std::uint32_t>(actual[i])) continue;
-    return testing::AssertionFailure() << "index " << i << " of " << expected.size() << ": expected " << std::hexfloat << expected[i]
-                                       << ", got " << actual[i];
+    return testing::AssertionFailure() << "index " << i << " of " << expected.size() << ": expected " << std::hexfloat
+                                       << expected[i] << ", got " << actual[i];
   }
   return testing::AssertionSuccess();
 }

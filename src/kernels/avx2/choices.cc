@@ -46,8 +46,8 @@ inline __m256i low_words(__m256i a, __m256i b) {
   return _mm256_permute4x64_epi64(bits_of(mixed), 0xd8);
 }
 
-/// The bits of v = 1 - u from 64 random bits, see scalar/choices.cc. A conversion to double (2^52 + upper, less 2^52) counts the
-/// leading zeros.
+/// The bits of v = 1 - u from 64 random bits, see scalar/choices.cc. A conversion to double (2^52 + upper, less 2^52)
+/// counts the leading zeros.
 inline __m256i uniform_bits(__m256i random) {
   const __m256i upper = _mm256_or_si256(_mm256_srli_epi64(random, 23), splat64(1));
   const __m256d magic = _mm256_set1_pd(0x1p52);
@@ -65,7 +65,9 @@ inline __m256 gumbel(std::uint64_t key, __m256i low, __m256i high) {
   return negated(log(negated(log1p(negated(from_bits(low_words(a, b)))))));
 }
 
-inline __m256i four_from(Index first) { return _mm256_add_epi64(_mm256_set1_epi64x(first), _mm256_setr_epi64x(0, 1, 2, 3)); }
+inline __m256i four_from(Index first) {
+  return _mm256_add_epi64(_mm256_set1_epi64x(first), _mm256_setr_epi64x(0, 1, 2, 3));
+}
 
 /// Four 32-bit words, widened with zeros.
 inline __m256i low_wide(__m256i x) { return _mm256_cvtepu32_epi64(_mm256_castsi256_si128(x)); }
@@ -135,8 +137,8 @@ float log_sum_exp(const float* x, std::int64_t n) {
   return sum == 0.0f ? -kInfinity : best + _mm256_cvtss_f32(log(splat(sum)));
 }
 
-void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature, std::uint64_t seed,
-                   std::uint64_t position, float* out, std::int64_t n) {
+void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature,
+                   std::uint64_t seed, std::uint64_t position, float* out, std::int64_t n) {
   const std::uint64_t key = noise_key(seed, position);
   for (Index i = 0; i < n; i += kLanes) {
     const __m256i listed = ids != nullptr ? _mm256_maskload_epi32(ids + i, lanes_left(i, n)) : _mm256_setzero_si256();

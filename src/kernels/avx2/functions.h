@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// The elementary functions of scalar/functions.h, eight values at a time: the same operations in the same order, the same
-/// bits. Everything here is local to the including file, so that no AVX2 code can stand in for another table's.
+/// The elementary functions of scalar/functions.h, eight values at a time: the same operations in the same order, the
+/// same bits. Everything here is local to the including file, so that no AVX2 code can stand in for another table's.
 namespace drafthorse::avx2 {
 namespace {
 

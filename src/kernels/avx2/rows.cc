@@ -21,7 +21,8 @@ inline __m128i bf16_values(const float* row, Index i, Index n) {
   return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
 }
 
-void write_bf16(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile, std::byte* value_tile) {
+void write_bf16(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile,
+                std::byte* value_tile) {
   alignas(16) std::uint32_t pairs[kLanes / 2];
   alignas(16) std::uint16_t halves[kLanes];
   auto* keys = reinterpret_cast<std::uint32_t*>(key_tile) + p;  // word (d / 2) * 32 + p
@@ -35,10 +36,12 @@ void write_bf16(Index head_dim, Index p, const float* key, const float* value, s
   }
 }
 
-void write_f32(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile, std::byte* value_tile) {
+void write_f32(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile,
+               std::byte* value_tile) {
   auto* keys = reinterpret_cast<float*>(key_tile) + p;
   for (Index d = 0; d < head_dim; ++d) keys[d * kTilePositions] = key[d];
-  std::memcpy(reinterpret_cast<float*>(value_tile) + p * head_dim, value, static_cast<std::size_t>(head_dim) * sizeof(float));
+  std::memcpy(reinterpret_cast<float*>(value_tile) + p * head_dim, value,
+              static_cast<std::size_t>(head_dim) * sizeof(float));
 }
 
 /// a0 b0 a1 b1 .. b7 from a and b, and back.
@@ -104,7 +107,8 @@ void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, fl
 void rope(float* x, const float* cos, const float* sin, std::int64_t half, bool interleaved) {
   if (interleaved) return rope_interleaved(x, cos, sin, half);
   for (Index i = 0; i < half; i += kLanes) {
-    const Two r = rotated({load_some(x, i, half), load_some(x + half, i, half)}, load_some(cos, i, half), load_some(sin, i, half));
+    const Two r = rotated({load_some(x, i, half), load_some(x + half, i, half)}, load_some(cos, i, half),
+                          load_some(sin, i, half));
     store_some(x, i, half, r.first);
     store_some(x + half, i, half, r.second);
   }

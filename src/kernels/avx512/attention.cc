@@ -11,10 +11,15 @@ struct F32Cache {
   static constexpr Index kFactors = 1;
 
   static __m512 split(__m512i raw) { return from_bits(raw); }
-  static __m512 add(__m512 sums, __m512 value, const float* factors) { return _mm512_fmadd_ps(value, splat(*factors), sums); }
-  static __m512 add_half(__m512 sums, __m512i, const float*, bool) { return sums; }  // a word is one position: never half visible
+  static __m512 add(__m512 sums, __m512 value, const float* factors) {
+    return _mm512_fmadd_ps(value, splat(*factors), sums);
+  }
+  static __m512 add_half(__m512 sums, __m512i, const float*, bool) {
+    return sums;
+  }  // a word is one position: never half visible
   static void store_query(const float* q, float scale, Index head_dim, float* out) {
-    for (Index d = 0; d < head_dim; d += kLanes) _mm512_store_ps(out + d, _mm512_mul_ps(load_some(q, d, head_dim), splat(scale)));
+    for (Index d = 0; d < head_dim; d += kLanes)
+      _mm512_store_ps(out + d, _mm512_mul_ps(load_some(q, d, head_dim), splat(scale)));
   }
   static __m512 store_weights(__m512 low, __m512 high, __m512 sums, float* out) {
     _mm512_store_ps(out, low);
@@ -78,7 +83,8 @@ void attention_combine(const AttentionCombineTask& task) {
     const float* partial = task.partial + c * task.partial_stride;
     total = __builtin_fmaf(_mm512_cvtss_f32(weight), sum, total);
     for (Index d = 0; d < task.head_dim; d += kLanes) {
-      const __m512 added = _mm512_fmadd_ps(weight, load_some(partial, d, task.head_dim), load_some(task.out, d, task.head_dim));
+      const __m512 added =
+          _mm512_fmadd_ps(weight, load_some(partial, d, task.head_dim), load_some(task.out, d, task.head_dim));
       _mm512_mask_storeu_ps(task.out + d, lanes_left(d, task.head_dim), added);
     }
   }

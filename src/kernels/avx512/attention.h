@@ -6,7 +6,8 @@
 namespace drafthorse::avx512 {
 
 void attention(const AttentionTask& task);
-/// Needs AVX512-BF16: a bf16 cache goes through vdpbf16ps, within the bound of docs/numerics.md. An f32 cache is passed on to `attention`.
+/// Needs AVX512-BF16: a bf16 cache goes through vdpbf16ps, within the bound of docs/numerics.md. An f32 cache is passed
+/// on to `attention`.
 void attention_bf16(const AttentionTask& task);
 void attention_combine(const AttentionCombineTask& task);
 

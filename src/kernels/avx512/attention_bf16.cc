@@ -5,8 +5,8 @@
 namespace drafthorse::avx512 {
 namespace {
 
-/// bf16 keys and values through vdpbf16ps: two products to a lane and step. Not the bits of scalar/, within docs/numerics.md's bound;
-/// still one fixed order for every row.
+/// bf16 keys and values through vdpbf16ps: two products to a lane and step. Not the bits of scalar/, within
+/// docs/numerics.md's bound; still one fixed order for every row.
 struct Bf16DotCache {
   static constexpr Index kElements = 2;
   static constexpr Index kFactors = 1;

@@ -84,7 +84,9 @@ std::uint64_t logits_hash(const float* x, std::int64_t first_id, std::int64_t n)
     sum = _mm512_mask_add_epi64(sum, static_cast<__mmask8>(lanes), sum, mix64(_mm512_add_epi64(low, golden)));
     sum = _mm512_mask_add_epi64(sum, static_cast<__mmask8>(lanes >> 8), sum, mix64(_mm512_add_epi64(high, golden)));
   }
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sum));
+  alignas(64) std::uint64_t lane[8];
+  _mm512_store_si512(lane, sum);
+  return lane[0] + lane[1] + lane[2] + lane[3] + lane[4] + lane[5] + lane[6] + lane[7];
 }
 
 void softmax(const float* x, float temperature, float* out, std::int64_t n) {
@@ -120,8 +122,8 @@ float log_sum_exp(const float* x, std::int64_t n) {
   return sum == 0.0f ? -kInfinity : best + _mm512_cvtss_f32(log(splat(sum)));
 }
 
-void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature, std::uint64_t seed,
-                   std::uint64_t position, float* out, std::int64_t n) {
+void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature,
+                   std::uint64_t seed, std::uint64_t position, float* out, std::int64_t n) {
   const std::uint64_t key = noise_key(seed, position);
   for (Index i = 0; i < n; i += kLanes) {
     const __mmask16 lanes = lanes_left(i, n);

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// The elementary functions of scalar/functions.h, sixteen values at a time: the same operations in the same order, the same
-/// bits. Everything here is local to the including file, so that no AVX-512 code can stand in for another table's.
+/// The elementary functions of scalar/functions.h, sixteen values at a time: the same operations in the same order, the
+/// same bits. Everything here is local to the including file, so that no AVX-512 code can stand in for another table's.
 namespace drafthorse::avx512 {
 namespace {
 
@@ -97,7 +97,8 @@ inline __m512 softplus(__m512 x) {
   return _mm512_add_ps(_mm512_max_ps(splat(0.0f), x), log1p(exp(negated(magnitude(x)))));
 }
 
-/// x rounded to bf16, nearest even, as the upper halves of the lanes; NaN stays NaN. Never flushes, unlike vcvtneps2bf16.
+/// x rounded to bf16, nearest even, as the upper halves of the lanes; NaN stays NaN. Never flushes, unlike
+/// vcvtneps2bf16.
 inline __m512i bf16_bits(__m512 x) {
   const __m512i bits = bits_of(x);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -18,7 +18,8 @@ void map(float* x, Index n, Function f) {
   }
 }
 
-void write_bf16(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile, std::byte* value_tile) {
+void write_bf16(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile,
+                std::byte* value_tile) {
   alignas(64) std::uint32_t pairs[kLanes];
   alignas(64) std::uint16_t halves[2 * kLanes];
   auto* keys = reinterpret_cast<std::uint32_t*>(key_tile) + p;  // word (d / 2) * 32 + p
@@ -32,10 +33,12 @@ void write_bf16(Index head_dim, Index p, const float* key, const float* value, s
   }
 }
 
-void write_f32(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile, std::byte* value_tile) {
+void write_f32(Index head_dim, Index p, const float* key, const float* value, std::byte* key_tile,
+               std::byte* value_tile) {
   auto* keys = reinterpret_cast<float*>(key_tile) + p;
   for (Index d = 0; d < head_dim; ++d) keys[d * kTilePositions] = key[d];
-  std::memcpy(reinterpret_cast<float*>(value_tile) + p * head_dim, value, static_cast<std::size_t>(head_dim) * sizeof(float));
+  std::memcpy(reinterpret_cast<float*>(value_tile) + p * head_dim, value,
+              static_cast<std::size_t>(head_dim) * sizeof(float));
 }
 
 /// The even (odd) lanes of the 32 values (a, b).

@@ -18,7 +18,9 @@ class Keys {
   explicit Keys(const AttentionTask& task)
       : task_(task), layout_{.type = task.kv_type, .kv_heads = 1, .head_dim = task.head_dim} {}
 
-  float key(std::int64_t position, std::int64_t d) const { return element(key_tile(position), layout_.key_element(position, d)); }
+  float key(std::int64_t position, std::int64_t d) const {
+    return element(key_tile(position), layout_.key_element(position, d));
+  }
   float value(std::int64_t position, std::int64_t d) const {
     return element(key_tile(position) + task_.value_offset, layout_.value_element(position, d));
   }
@@ -28,7 +30,8 @@ class Keys {
  private:
   const std::byte* key_tile(std::int64_t position) const {
     const std::int64_t tile = position % task_.page_positions / kKvTile;
-    return task_.pages[position / task_.page_positions] + static_cast<std::size_t>(tile) * task_.tile_stride + task_.head_offset;
+    return task_.pages[position / task_.page_positions] + static_cast<std::size_t>(tile) * task_.tile_stride +
+           task_.head_offset;
   }
   float element(const std::byte* tile, std::int64_t index) const {
     if (task_.kv_type == ElementType::kBF16) return bf16_to_float(reinterpret_cast<const std::uint16_t*>(tile)[index]);
@@ -40,7 +43,8 @@ class Keys {
 };
 
 /// One row: keys [begin, end), all inside one chunk.
-void attend(const AttentionTask& task, const float* q, std::int64_t begin, std::int64_t end, float* out, float& max, float& sum) {
+void attend(const AttentionTask& task, const float* q, std::int64_t begin, std::int64_t end, float* out, float& max,
+            float& sum) {
   const Keys keys(task);
   float query[kMaxHeadDim];
   for (std::int64_t d = 0; d < task.head_dim; ++d) query[d] = keys.rounded(q[d] * task.scale);
@@ -76,8 +80,8 @@ void attention(const AttentionTask& task) {
     const std::int64_t end = std::min(task.visible_end[m], task.chunk_end);
     for (std::int64_t g = 0; g < task.group; ++g) {
       const std::int64_t row = m * task.group + g;
-      attend(task, task.q + m * task.q_stride + g * task.head_dim, begin, end, task.out + row * task.head_dim, task.max[row],
-             task.sum[row]);
+      attend(task, task.q + m * task.q_stride + g * task.head_dim, begin, end, task.out + row * task.head_dim,
+             task.max[row], task.sum[row]);
     }
   }
 }

@@ -18,8 +18,9 @@ float largest(const float* x, std::int64_t n) {
   return best;
 }
 
-/// Standard Gumbel noise from 64 random bits. The upper 41 choose the binade of v = 1 - u, each half as likely as the one above
-/// it; the lower 23 are its mantissa. So v has 24 significant bits at every size down to 2^-41, and so has -log u = -log1p(-v).
+/// Standard Gumbel noise from 64 random bits. The upper 41 choose the binade of v = 1 - u, each half as likely as the
+/// one above it; the lower 23 are its mantissa. So v has 24 significant bits at every size down to 2^-41, and so has
+/// -log u = -log1p(-v).
 float gumbel(std::uint64_t bits) {
   const std::uint64_t upper = (bits >> 23) | 1u;
   const auto exponent = static_cast<std::uint32_t>(126 - (std::countl_zero(upper) - 23));
@@ -72,8 +73,8 @@ float log_sum_exp(const float* x, std::int64_t n) {
   return sum == 0.0f ? -kInfinity : best + log(sum);
 }
 
-void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature, std::uint64_t seed,
-                   std::uint64_t position, float* out, std::int64_t n) {
+void gumbel_scores(const float* z, const std::int32_t* ids, std::int64_t first_id, float temperature,
+                   std::uint64_t seed, std::uint64_t position, float* out, std::int64_t n) {
   const std::uint64_t key = noise_key(seed, position);
   for (std::int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<std::uint64_t>(ids != nullptr ? ids[i] : first_id + i);

@@ -3,8 +3,9 @@
 #include <bit>
 #include <cstdint>
 
-/// The elementary functions of the numeric contract, one value at a time. Every other table performs these very operations in
-/// this very order, so a result has the same bits everywhere. Coefficients: our own minimax fits, docs/numerics.md.
+/// The elementary functions of the numeric contract, one value at a time. Every other table performs these very
+/// operations in this very order, so a result has the same bits everywhere. Coefficients: our own minimax fits,
+/// docs/numerics.md.
 namespace drafthorse::scalar {
 
 /// a * b + c, rounded once.
