@@ -50,12 +50,20 @@ TextCopy run_text(Model& model, std::span<const std::int32_t> ids, std::size_t p
   return run_text(model, *caches, ids, piece);
 }
 
-/// Target checkpoints of both families on disk: Qwen3 with a full and a sliding layer, Qwen2 with three query heads per key head.
+/// Target checkpoints of both families on disk: Qwen3 with a full and a sliding layer, Qwen2 with three query heads per
+/// key head.
 class Checkpoints {
  public:
   Checkpoints() {
     tiny_target({.layers = 2, .head_dim = 16, .vocab = kVocab, .windows = {0, 40}}).write(qwen3_.path());
-    tiny_target({.qwen2 = true, .layers = 2, .hidden = 48, .heads = 3, .kv_heads = 1, .intermediate = 40, .vocab = kVocab, .tied = false})
+    tiny_target({.qwen2 = true,
+                 .layers = 2,
+                 .hidden = 48,
+                 .heads = 3,
+                 .kv_heads = 1,
+                 .intermediate = 40,
+                 .vocab = kVocab,
+                 .tied = false})
         .write(qwen2_.path());
   }
   std::vector<std::string> folders() const { return {qwen3_.path(), qwen2_.path()}; }
@@ -90,7 +98,11 @@ std::string setting_name(const testing::TestParamInfo<Setting>& info) {
 }
 
 ModelOptions options_of(const Setting& setting, std::int64_t page_positions = 64) {
-  return {.weights = setting.weights, .kv_type = setting.kv, .context = 0, .page_positions = page_positions, .progress = {}};
+  return {.weights = setting.weights,
+          .kv_type = setting.kv,
+          .context = 0,
+          .page_positions = page_positions,
+          .progress = {}};
 }
 
 class BatchInvariance : public testing::TestWithParam<Setting> {
@@ -108,7 +120,8 @@ TEST_P(BatchInvariance, ChunksOfAnySizeGiveTheBitsOfOnePass) {
     const auto ids = random_ids(520, 11);
     const TextCopy whole = run_text(*target.model, ids, ids.size());
     for (const std::size_t piece : {1, 7, 32, 512}) {
-      EXPECT_TRUE(run_text(*target.model, ids, piece) == whole) << target.config.architecture << ", chunks of " << piece;
+      EXPECT_TRUE(run_text(*target.model, ids, piece) == whole)
+          << target.config.architecture << ", chunks of " << piece;
     }
   }
 }
@@ -126,7 +139,8 @@ TEST_P(BatchInvariance, APassOfAFewRowsGivesTheBitsOfOnePassAtEveryCachedLength)
     CacheTransaction guess(*caches, static_cast<std::int64_t>(rows));
     const TextCopy few = run_text(*target.model, *caches, std::span(ids).subspan(length, rows), rows);
     guess.commit(1);
-    const ConstRows expected = whole.logits.view().slice(static_cast<std::int64_t>(length), static_cast<std::int64_t>(length + rows));
+    const ConstRows expected =
+        whole.logits.view().slice(static_cast<std::int64_t>(length), static_cast<std::int64_t>(length + rows));
     ASSERT_TRUE(few.logits == RowCopy(expected)) << rows << " rows after " << length;
   }
 }
@@ -145,7 +159,8 @@ class InvarianceOfTheMachine : public testing::TestWithParam<ElementType> {
     const auto caches = target.model->make_caches();
     TextCopy copy = run_text(*target.model, *caches, std::span(ids_).first(560), 200);
     for (const std::size_t piece : {8, 1}) {
-      const TextCopy more = run_text(*target.model, *caches, std::span(ids_).subspan(static_cast<std::size_t>(caches->offset()), 16), piece);
+      const TextCopy more = run_text(*target.model, *caches,
+                                     std::span(ids_).subspan(static_cast<std::size_t>(caches->offset()), 16), piece);
       copy.logits.append(more.logits.view());
     }
     return copy;
@@ -174,7 +189,8 @@ TEST_P(InvarianceOfTheMachine, ARaggedBatchGivesEachSequenceItsOwnBits) {
     std::vector<std::int32_t> ids;
     std::size_t held;
   };
-  const std::vector<Part> parts = {{random_ids(5 + 3, 21), 5}, {random_ids(530 + 17, 22), 530}, {random_ids(63 + 1, 23), 63}};
+  const std::vector<Part> parts = {
+      {random_ids(5 + 3, 21), 5}, {random_ids(530 + 17, 22), 530}, {random_ids(63 + 1, 23), 63}};
   std::vector<std::unique_ptr<CacheSet>> caches;
   std::vector<SequenceRows> sequences;
   RowCopy expected_hidden;
@@ -224,7 +240,9 @@ TEST_P(InvarianceOfTheMachine, TapsChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Caches, InvarianceOfTheMachine, testing::Values(ElementType::kBF16, ElementType::kF32),
-                         [](const testing::TestParamInfo<ElementType>& type) { return type.param == ElementType::kF32 ? "kvf32" : "kvbf16"; });
+                         [](const testing::TestParamInfo<ElementType>& type) {
+                           return type.param == ElementType::kF32 ? "kvf32" : "kvbf16";
+                         });
 
 }  // namespace
 }  // namespace drafthorse

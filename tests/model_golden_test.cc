@@ -42,10 +42,12 @@ TEST_P(GoldenTarget, HiddenRowsTapsAndLogitsAreThoseOfTransformers) {
   const PassCopy pass = forward_one(*target.model, *caches, ids, taps);
   for (const std::int64_t tap : taps) {
     const std::string name = "hidden." + std::to_string(tap);
-    expect_close(column_block(pass.taps, tap, target.model->facts().hidden_width), expect.rows(name), kHiddenBound, name);
+    expect_close(column_block(pass.taps, tap, target.model->facts().hidden_width), expect.rows(name), kHiddenBound,
+                 name);
   }
   expect_close(pass.hidden, expect.rows("final"), kHiddenBound, "final");
-  expect_close(logits_of(*target.model, pass.hidden.view(), target.model->facts().vocab_width), expect.rows("logits"), kLogitBound, "logits");
+  expect_close(logits_of(*target.model, pass.hidden.view(), target.model->facts().vocab_width), expect.rows("logits"),
+               kLogitBound, "logits");
 }
 
 TEST_P(GoldenTarget, GreedyTextIsThatOfTransformers) {
@@ -66,7 +68,8 @@ TEST_P(GoldenTarget, GreedyTextIsThatOfTransformers) {
   EXPECT_EQ(text, expect.ints("greedy"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GoldenTarget, testing::Values("qwen2", "qwen2-yarn-untied", "qwen3", "qwen3-untied"), test_name);
+INSTANTIATE_TEST_SUITE_P(Families, GoldenTarget, testing::Values("qwen2", "qwen2-yarn-untied", "qwen3", "qwen3-untied"),
+                         test_name);
 
 class GoldenDraft : public testing::TestWithParam<const char*> {
  protected:
@@ -122,7 +125,8 @@ TEST_P(GoldenDraft, ContextInAnyPiecesGivesTheSameBits) {
     RowCopy hidden;
     for (std::int64_t done = 0; done < features.rows; done += piece) {
       const std::int64_t end = std::min(features.rows, done + piece);
-      hidden = RowCopy(draft().forward(features.view().slice(done, end), ids, *caches));  // a block after every piece leaves nothing behind
+      hidden = RowCopy(draft().forward(features.view().slice(done, end), ids,
+                                       *caches));  // a block after every piece leaves nothing behind
       EXPECT_EQ(caches->offset(), end);
     }
     EXPECT_EQ(hidden, once) << "pieces of " << piece;

@@ -23,7 +23,8 @@ float random_value(std::uint64_t i) { return static_cast<float>(splitmix64(5, i)
 
 /// A [rows, cols] matrix of random values.
 struct Values {
-  Values(std::int64_t rows, std::int64_t cols) : data(static_cast<std::size_t>(rows * cols)), view{nullptr, rows, cols, cols} {
+  Values(std::int64_t rows, std::int64_t cols)
+      : data(static_cast<std::size_t>(rows * cols)), view{nullptr, rows, cols, cols} {
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = random_value(i);
     view.data = data.data();
   }
@@ -34,15 +35,20 @@ struct Values {
 /// Copies of one matrix, enough to be cold; every call uses the next.
 class ColdMatrices {
  public:
-  ColdMatrices(WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t copies, ExecContext& exec) : exec_(exec) {
-    const std::size_t bytes = packed_matrix(type, outputs, inputs).tile_bytes() * static_cast<std::size_t>((outputs + 31) / 32);
+  ColdMatrices(WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t copies, ExecContext& exec)
+      : exec_(exec) {
+    const std::size_t bytes =
+        packed_matrix(type, outputs, inputs).tile_bytes() * static_cast<std::size_t>((outputs + 31) / 32);
     copies = std::clamp<std::int64_t>(static_cast<std::int64_t>(kColdBytes / bytes) + 1, 1, copies);
     std::vector<std::uint16_t> values(static_cast<std::size_t>(outputs * inputs));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i < 65521 ? float_to_bf16(random_value(i)) : values[i - 65521];
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = i < 65521 ? float_to_bf16(random_value(i)) : values[i - 65521];
     const StoredMatrix stored{ElementType::kBF16, outputs, inputs, std::as_bytes(std::span(values))};
     for (std::int64_t i = 0; i < copies; ++i) {
       PackedMatrix& matrix = matrices_.emplace_back(packed_matrix(type, outputs, inputs));
-      exec.pool.parallel_for(matrix.tiles(), [&](std::int64_t tile, int) { pack_tiles({&stored, 1}, "random", tile, tile + 1, matrix); });
+      exec.pool.parallel_for(matrix.tiles(), [&](std::int64_t tile, int) {
+        pack_tiles({&stored, 1}, "random", tile, tile + 1, matrix);
+      });
     }
   }
 
@@ -54,7 +60,9 @@ class ColdMatrices {
     const Values x(rows, first.cols);
     const Values y(rows, first.rows);
     AlignedBuffer packed(packed_rows_bytes(first.type, rows, first.cols, exec_));
-    return time([&](const PackedMatrix& matrix) { linear(matrix, pack_rows(x.view, matrix.type, packed.data(), exec_), y.view, exec_); });
+    return time([&](const PackedMatrix& matrix) {
+      linear(matrix, pack_rows(x.view, matrix.type, packed.data(), exec_), y.view, exec_);
+    });
   }
   double time_head(std::int64_t rows) {
     const PackedMatrix& first = matrices_.front();
@@ -88,7 +96,8 @@ class ColdMatrices {
 };
 
 /// Milliseconds of one layer's attention, `layers` layers with caches of their own in turn.
-double time_attention(const TargetConfig& config, ElementType kv_type, std::int64_t rows, std::int64_t layers, ExecContext& exec) {
+double time_attention(const TargetConfig& config, ElementType kv_type, std::int64_t rows, std::int64_t layers,
+                      ExecContext& exec) {
   AttentionShape shape;
   shape.layout = {.type = kv_type, .kv_heads = config.num_key_value_heads, .head_dim = config.head_dim};
   shape.heads = config.num_attention_heads;
@@ -100,7 +109,8 @@ double time_attention(const TargetConfig& config, ElementType kv_type, std::int6
     auto& cache = caches.emplace_back(std::make_unique<KvCache>(pool, positions));
     std::byte* const* pages = cache->reserve(positions);
     const std::int64_t page_count = (positions + shape.layout.page_positions - 1) / shape.layout.page_positions;
-    for (std::int64_t page = 0; page < page_count; ++page) std::fill_n(pages[page], shape.layout.page_bytes(), std::byte{0x3c});
+    for (std::int64_t page = 0; page < page_count; ++page)
+      std::fill_n(pages[page], shape.layout.page_bytes(), std::byte{0x3c});
     cache->advance(positions);
   }
   const Values q(rows, shape.heads * shape.layout.head_dim);
@@ -125,8 +135,8 @@ double time_attention(const TargetConfig& config, ElementType kv_type, std::int6
 
 }  // namespace
 
-std::map<std::string, double> measure_operators(const TargetConfig& config, WeightType weights, ElementType kv_type, std::int64_t rows,
-                                                ExecContext& exec) {
+std::map<std::string, double> measure_operators(const TargetConfig& config, WeightType weights, ElementType kv_type,
+                                                std::int64_t rows, ExecContext& exec) {
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t q = std::int64_t{config.num_attention_heads} * config.head_dim;
   const std::int64_t kv = std::int64_t{config.num_key_value_heads} * config.head_dim;

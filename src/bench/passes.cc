@@ -10,14 +10,15 @@ namespace drafthorse {
 namespace {
 
 constexpr std::int64_t kLeastRounds = 3;
-constexpr std::int64_t kMostRounds = 31;
+constexpr std::int64_t kMostRounds = 101;
 
 }  // namespace
 
 PassTimer::PassTimer(Model& target) : target_(target), caches_(target.make_caches()), argmax_(kMaxRows) {
   DRAFTHORSE_CHECK(target.facts().context >= kBenchContext + kMaxRows);
   for (std::int64_t i = 0; i < kBenchContext; ++i) {
-    const auto id = splitmix64(3, static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(target.facts().vocab_width);
+    const auto id =
+        splitmix64(3, static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(target.facts().vocab_width);
     ids_.push_back(static_cast<std::int32_t>(id));
   }
   constexpr std::int64_t kChunk = 128;

@@ -15,8 +15,8 @@ namespace drafthorse {
 /// Positions that are cached when a pass is timed.
 inline constexpr std::int64_t kBenchContext = 512;
 
-/// Times whole passes of a target over a few rows, as verifying a draft makes them: forward at a context of kBenchContext, head and argmax of every
-/// row. Nothing stays in the caches, so every pass is the same.
+/// Times whole passes of a target over a few rows, as verifying a draft makes them: forward at a context of
+/// kBenchContext, head and argmax of every row. Nothing stays in the caches, so every pass is the same.
 class PassTimer {
  public:
   /// Fills the caches. The target must hold kBenchContext + kMaxRows positions.
@@ -36,11 +36,11 @@ class PassTimer {
 struct PassReport {
   std::map<std::int64_t, double> milliseconds;  ///< by rows; medians
   double read_gb_per_second = 0.0;
-  std::int64_t rounds = 0;                      ///< measurements behind each median
+  std::int64_t rounds = 0;  ///< measurements behind each median
 };
 
-/// Passes of 1 to 16 rows (fewer row counts where passes are slow) and readings of the memory in turn, until `seconds` are spent; each at least
-/// three times.
+/// Passes of 1 to 16 rows (fewer row counts where passes are slow) and readings of the memory in turn, until `seconds`
+/// are spent; each at least three times.
 PassReport measure_passes(Model& target, ExecContext& exec, double seconds);
 
 }  // namespace drafthorse

@@ -12,7 +12,7 @@ namespace drafthorse {
 namespace {
 
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-constexpr std::size_t kStepWords = 32;      // 256 bytes of every stream in turn
+constexpr std::size_t kStepWords = 32;       // 256 bytes of every stream in turn
 constexpr std::size_t kPrefetchWords = 128;  // 1 KiB ahead
 constexpr std::size_t kLineWords = 8;
 
@@ -43,10 +43,14 @@ std::uint64_t read_streams(const std::uint64_t* data, std::size_t words) {
 
 std::uint64_t read_part(const std::uint64_t* data, std::size_t words, int streams) {
   switch (streams) {
-    case 1: return read_streams<1>(data, words);
-    case 2: return read_streams<2>(data, words);
-    case 4: return read_streams<4>(data, words);
-    default: return read_streams<8>(data, words);
+    case 1:
+      return read_streams<1>(data, words);
+    case 2:
+      return read_streams<2>(data, words);
+    case 4:
+      return read_streams<4>(data, words);
+    default:
+      return read_streams<8>(data, words);
   }
 }
 
@@ -56,9 +60,11 @@ ReadBandwidth::ReadBandwidth(ExecContext& exec) : exec_(exec), buffer_(buffer_by
   auto* words = buffer_.as<std::uint64_t>();
   const auto count = static_cast<std::int64_t>(buffer_.size() / sizeof(std::uint64_t));
   constexpr std::int64_t kPart = std::int64_t{1} << 17;
-  exec_.pool.parallel_for(count / kPart, [&](std::int64_t part, int) {  // a page that was never written reads from the cache
-    for (std::int64_t i = 0; i < kPart; ++i) words[part * kPart + i] = static_cast<std::uint64_t>(i);
-  });
+  exec_.pool.parallel_for(count / kPart,
+                          [&](std::int64_t part, int) {  // a page that was never written reads from the cache
+                            for (std::int64_t i = 0; i < kPart; ++i)
+                              words[part * kPart + i] = static_cast<std::uint64_t>(i);
+                          });
 }
 
 double ReadBandwidth::read_once(int streams) {

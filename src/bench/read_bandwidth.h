@@ -9,8 +9,8 @@
 
 namespace drafthorse {
 
-/// How fast this machine reads memory: the limit of a pass that must read every weight. Measured here and not looked up, and beside what it is
-/// compared with, because it drifts.
+/// How fast this machine reads memory: the limit of a pass that must read every weight. Measured here and not looked
+/// up, and beside what it is compared with, because it drifts.
 class ReadBandwidth {
  public:
   /// Takes a buffer several times the size of the last-level cache. `exec` outlives this.

@@ -26,7 +26,8 @@ ModelOptions model_options(const LoadOptions& options, std::int64_t context) {
   return model;
 }
 
-void fill_bytes(BenchReport& report, const TensorSource& tensors, const TargetConfig& config, const LoadOptions& options) {
+void fill_bytes(BenchReport& report, const TensorSource& tensors, const TargetConfig& config,
+                const LoadOptions& options) {
   const MemoryNeed need = target_memory(tensors, config, model_options(options, kBenchContext), 1);
   report.weight_bytes = need.weights;
   report.kv_bytes = need.kv;
@@ -85,8 +86,8 @@ BenchReport bench_shape(const std::string& shape, const LoadOptions& options, do
     report.passes = measure_passes(*target, machine.exec(), seconds);
   }
   for (const std::int64_t rows : {1, 8}) {
-    report.operators[rows] =
-        measure_operators(config, options.weights.type().value_or(WeightType::kBF16), model.kv_type, rows, machine.exec());
+    report.operators[rows] = measure_operators(config, options.weights.type().value_or(WeightType::kBF16),
+                                               model.kv_type, rows, machine.exec());
   }
   return report;
 }

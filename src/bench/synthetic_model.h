@@ -14,8 +14,9 @@ namespace drafthorse {
 /// The configuration of a published Qwen3 size: "0.6b" or "4b". Throws Error naming both for anything else.
 TargetConfig synthetic_config(std::string_view shape);
 
-/// The tensors of a Qwen3 target with random bf16 weights, so that speed can be measured without a file. All tensors show the same block of
-/// random values over and over, which makes them nearly free; packed, they take the memory of a real model.
+/// The tensors of a Qwen3 target with random bf16 weights, so that speed can be measured without a file. All tensors
+/// show the same block of random values over and over, which makes them nearly free; packed, they take the memory of a
+/// real model.
 class SyntheticTensors : public TensorSource {
  public:
   explicit SyntheticTensors(const TargetConfig& config);

@@ -93,8 +93,8 @@ void print_report(const BenchReport& report, const std::string& name) {
 
 BenchReport measure(const BenchFlags& flags, const OpenedModels& opened, const LoadOptions& options) {
   if (!flags.shape.empty()) return bench_shape(flags.shape, options, kPassSeconds);
-  const auto prompt = opened.target.tokenizer ? encode_prompt(opened.target, flags.prompt)
-                                              : std::vector<std::int32_t>{0};
+  const auto prompt =
+      opened.target.tokenizer ? encode_prompt(opened.target, flags.prompt) : std::vector<std::int32_t>{0};
   LoadedModel model(opened.target, opened.draft.get(), options);
   return bench_model(model, options, prompt, flags.max_tokens, kPassSeconds);
 }
@@ -125,7 +125,8 @@ int bench(const BenchFlags& flags) {
 }  // namespace
 
 Command add_bench_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("bench", "pass times by rows against the memory's limit, and decoding speed");
+  CLI::App* command =
+      program.add_subcommand("bench", "pass times by rows against the memory's limit, and decoding speed");
   auto flags = std::make_shared<BenchFlags>();
   flags->model.add_to(*command, true);
   command->add_option("--shape", flags->shape, "time random weights in the shape of Qwen3 0.6b or 4b; needs no files")
@@ -137,7 +138,8 @@ Command add_bench_command(CLI::App& program) {
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print one JSON object, a list of them for several combinations");
   command->footer(
-      "A pass is a whole forward at a context of 512, with the head and the argmax of every row. All times are medians.\n"
+      "A pass is a whole forward at a context of 512, with the head and the argmax of every row. All times are "
+      "medians.\n"
       "Example:\n  drafthorse bench --shape 0.6b --weights q8_0,bf16");
   return {command, [flags] { return bench(*flags); }};
 }

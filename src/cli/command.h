@@ -14,7 +14,8 @@ enum ExitCode : int {
   kExitInterrupted = 130  ///< Ctrl-C
 };
 
-/// One command of the program: its flags are registered, its body runs after they were parsed and returns the exit code.
+/// One command of the program: its flags are registered, its body runs after they were parsed and returns the exit
+/// code.
 struct Command {
   CLI::App* flags;
   std::function<int()> body;

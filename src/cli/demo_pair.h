@@ -10,7 +10,8 @@ struct DemoPair {
   std::string draft;
 };
 
-/// Looks for models/demo beside the running executable and in every folder above it. Throws Error saying to name a model when there is none.
+/// Looks for models/demo beside the running executable and in every folder above it. Throws Error saying to name a
+/// model when there is none.
 DemoPair find_demo_pair();
 
 }  // namespace drafthorse

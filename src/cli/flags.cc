@@ -63,7 +63,8 @@ std::vector<std::int32_t> ids_of_json(const JsonObject& object) {
   if (!numbers) object.fail("ids", "a list of token ids is needed");
   std::vector<std::int32_t> ids;
   for (const std::int64_t id : *numbers) {
-    if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) object.fail("ids", "a token id is a whole number from 0");
+    if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
+      object.fail("ids", "a token id is a whole number from 0");
     ids.push_back(static_cast<std::int32_t>(id));
   }
   return ids;
@@ -89,13 +90,15 @@ void ModelFlags::add_to(CLI::App& command, bool lists) {
       ->type_name("T")
       ->capture_default_str();
   command
-      .add_option("--kv", kv, "type of keys and values: bf16 or f32 (default: f32 with f32 and exact weights, else bf16)")
+      .add_option("--kv", kv,
+                  "type of keys and values: bf16 or f32 (default: f32 with f32 and exact weights, else bf16)")
       ->type_name("T");
   command.add_option("--threads", threads, "threads to compute with (default: all this process may use)" + list)
       ->type_name("N");
-  command.add_option("--isa", isa,
-                     "kernels to force: scalar, avx2-base, avx2, avx512-base, avx512 (default: the best)" + list +
-                         (lists ? "; all: every one this CPU runs" : ""))
+  command
+      .add_option("--isa", isa,
+                  "kernels to force: scalar, avx2-base, avx2, avx512-base, avx512 (default: the best)" + list +
+                      (lists ? "; all: every one this CPU runs" : ""))
       ->type_name("I");
 }
 
@@ -179,7 +182,8 @@ void SamplingFlags::apply(const GenerationConfig& config, GenerateRequest& reque
   check_range("--min-p", min_p, 0.0, 1.0, "from 0 to 1");
   if (top_k) check_range("--top-k", static_cast<double>(*top_k), 0.0, infinity, "0 or more");
   SamplingParams& params = request.sampling;
-  params.temperature = static_cast<float>(temperature.value_or(defaults.temperature.value_or(config.do_sample ? 1.0 : 0.0)));
+  params.temperature =
+      static_cast<float>(temperature.value_or(defaults.temperature.value_or(config.do_sample ? 1.0 : 0.0)));
   params.top_k = top_k.value_or(defaults.top_k.value_or(0));
   params.top_p = static_cast<float>(top_p.value_or(defaults.top_p.value_or(1.0)));
   params.min_p = static_cast<float>(min_p.value_or(defaults.min_p.value_or(0.0)));
@@ -216,6 +220,21 @@ std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::str
 
 void print_json_line(const Json& json) { std::printf("%s\n", json.dump(-1, ' ', true).c_str()); }
 
-void print_note(const std::string& text) { std::fprintf(stderr, "drafthorse: %s\n", text.c_str()); }
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      shown += c;
+    } else {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(byte));
+      shown += escaped;
+    }
+  }
+  return shown;
+}
+
+void print_note(const std::string& text) { std::fprintf(stderr, "drafthorse: %s\n", printable(text).c_str()); }
 
 }  // namespace drafthorse

@@ -31,13 +31,15 @@ struct ModelFlags {
   std::string threads;
   std::int64_t context = 0;
 
-  /// Registers MODEL, --draft, --context, --kv, and --weights, --threads, --isa with `lists` saying that they take several.
+  /// Registers MODEL, --draft, --context, --kv, and --weights, --threads, --isa with `lists` saying that they take
+  /// several.
   void add_to(CLI::App& command, bool lists);
   /// Opens what they name; without MODEL the demonstration pair. `with_draft` false leaves the draft out.
   OpenedModels open(bool with_draft) const;
   /// For commands that take one weight type, thread count and ISA.
   LoadOptions load_options() const { return load_options(weights, threads, isa); }
-  /// For commands that take lists: ISAs outermost, then weight types, then thread counts. All of them are checked before the first one runs.
+  /// For commands that take lists: ISAs outermost, then weight types, then thread counts. All of them are checked
+  /// before the first one runs.
   std::vector<LoadOptions> load_combinations() const;
 
  private:
@@ -80,7 +82,9 @@ std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::str
 
 /// Prints `json` as one line of ASCII to standard output. (Some readers take U+2028 and the like for line ends.)
 void print_json_line(const Json& json);
-/// Prints "drafthorse: text" as a line of its own to standard error.
+/// `text` as one line without control characters, whatever a hostile file put into its names: they are spelled out.
+std::string printable(std::string_view text);
+/// Prints "drafthorse: text" as one line to standard error.
 void print_note(const std::string& text);
 
 }  // namespace drafthorse

@@ -14,76 +14,72 @@
 namespace drafthorse {
 namespace {
 
-template <typename... Values>
-void print(const char* format, Values... values) {
-  std::printf(format, values...);
-}
-
 void print_tensors(const TensorSource& source) {
   std::map<std::string, std::uint64_t> by_type;
   std::uint64_t total = 0;
   const auto names = source.names();
-  print("  tensors:\n");
+  std::printf("  tensors:\n");
   for (const std::string& name : names) {
     const TensorView& tensor = *source.find(name);
     const std::string type(element_name(tensor.type));
-    print("    %-60s %-5s %-18s %s\n", name.c_str(), type.c_str(), shape_text(tensor.shape).c_str(),
-          bytes_text(tensor.bytes.size()).c_str());
+    std::printf("    %-60s %-5s %-18s %s\n", printable(name).c_str(), type.c_str(), shape_text(tensor.shape).c_str(),
+                bytes_text(tensor.bytes.size()).c_str());
     by_type[type] += tensor.bytes.size();
     total += tensor.bytes.size();
   }
-  print("  %zu tensors, %s:", names.size(), bytes_text(total).c_str());
-  for (const auto& [type, bytes] : by_type) print(" %s %s", type.c_str(), bytes_text(bytes).c_str());
-  print("\n");
+  std::printf("  %zu tensors, %s:", names.size(), bytes_text(total).c_str());
+  for (const auto& [type, bytes] : by_type) std::printf(" %s %s", type.c_str(), bytes_text(bytes).c_str());
+  std::printf("\n");
 }
 
 void print_layers(const std::vector<LayerType>& types, const std::vector<int>& windows) {
-  print("  layers:");
+  std::printf("  layers:");
   for (std::size_t i = 0; i < types.size(); ++i) {
-    print(" %s", types[i] == LayerType::kFullAttention ? "full" : "sliding");
-    if (windows[i] > 0) print("(%d)", windows[i]);
+    std::printf(" %s", types[i] == LayerType::kFullAttention ? "full" : "sliding");
+    if (windows[i] > 0) std::printf("(%d)", windows[i]);
   }
-  print("\n");
+  std::printf("\n");
 }
 
 void print_rope(const RopeConfig& rope) {
   static const char* const kKinds[] = {"default", "linear", "llama3", "yarn"};
-  print("  rope: theta %g, %s, factor %g, %d dims%s\n", rope.theta, kKinds[static_cast<int>(rope.kind)], rope.factor,
-        rope.rotary_dims, rope.interleaved ? ", interleaved" : "");
+  std::printf("  rope: theta %g, %s, factor %g, %d dims%s\n", rope.theta, kKinds[static_cast<int>(rope.kind)],
+              rope.factor, rope.rotary_dims, rope.interleaved ? ", interleaved" : "");
 }
 
 void print_tokenizer(const TargetFiles& files) {
   if (!files.tokenizer) {
-    print("  tokenizer: none; prompts are given as --ids\n");
+    std::printf("  tokenizer: none; prompts are given as --ids\n");
     return;
   }
   const Tokenizer& tokenizer = *files.tokenizer;
   const auto token = [&](const std::optional<std::int32_t>& id) {
-    return id ? std::to_string(*id) + " " + std::string(tokenizer.token_content(*id)) : std::string("none");
+    return id ? std::to_string(*id) + " " + printable(tokenizer.token_content(*id)) : std::string("none");
   };
-  print("  tokenizer: %d ids, BOS %s (%s), EOS %s\n", tokenizer.vocab_size(), token(tokenizer.bos_id()).c_str(),
-        tokenizer.adds_bos() ? "added to prompts" : "not added", token(tokenizer.eos_id()).c_str());
+  std::printf("  tokenizer: %d ids, BOS %s (%s), EOS %s\n", tokenizer.vocab_size(), token(tokenizer.bos_id()).c_str(),
+              tokenizer.adds_bos() ? "added to prompts" : "not added", token(tokenizer.eos_id()).c_str());
 }
 
 void print_need(const char* name, const MemoryNeed& need, std::int64_t context) {
-  print("  memory as %s: weights %s, keys and values of %" PRId64 " positions %s, working memory %s\n", name,
-        bytes_text(need.weights).c_str(), context, bytes_text(need.kv).c_str(), bytes_text(need.scratch).c_str());
+  std::printf("  memory as %s: weights %s, keys and values of %" PRId64 " positions %s, working memory %s\n", name,
+              bytes_text(need.weights).c_str(), context, bytes_text(need.kv).c_str(), bytes_text(need.scratch).c_str());
 }
 
 void print_target(const TargetFiles& files) {
   const TargetConfig& config = files.config;
-  print("%s: target, %s\n", files.path().c_str(), config.architecture.c_str());
-  print("  num_hidden_layers %d, hidden_size %d, intermediate_size %d, vocab_size %d, max_position_embeddings %d\n",
-        config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size,
-        config.max_position_embeddings);
-  print("  num_attention_heads %d, num_key_value_heads %d, head_dim %d, rms_norm_eps %g, %s%s\n",
-        config.num_attention_heads, config.num_key_value_heads, config.head_dim, config.rms_norm_eps,
-        config.qk_norm ? "q and k norms" : "no q and k norms", config.attention_bias_qkv ? ", biases" : "");
+  std::printf("%s: target, %s\n", files.path().c_str(), config.architecture.c_str());
+  std::printf(
+      "  num_hidden_layers %d, hidden_size %d, intermediate_size %d, vocab_size %d, max_position_embeddings %d\n",
+      config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size,
+      config.max_position_embeddings);
+  std::printf("  num_attention_heads %d, num_key_value_heads %d, head_dim %d, rms_norm_eps %g, %s%s\n",
+              config.num_attention_heads, config.num_key_value_heads, config.head_dim, config.rms_norm_eps,
+              config.qk_norm ? "q and k norms" : "no q and k norms", config.attention_bias_qkv ? ", biases" : "");
   print_rope(config.rope);
   print_layers(config.layer_types, config.sliding_windows);
-  print("  stop ids:");
-  for (const std::int32_t id : files.stop_ids) print(" %d", id);
-  print("%s\n", files.stop_ids.empty() ? " none" : "");
+  std::printf("  stop ids:");
+  for (const std::int32_t id : files.stop_ids) std::printf(" %d", id);
+  std::printf("%s\n", files.stop_ids.empty() ? " none" : "");
   print_tokenizer(files);
   for (const char* weights : {"file", "q8_0"}) {
     LoadOptions options;
@@ -95,15 +91,16 @@ void print_target(const TargetFiles& files) {
 
 void print_draft(const DraftFiles& files) {
   const DraftConfig& config = files.config;
-  print("%s: draft, %s\n", files.path.c_str(), config.architecture.c_str());
-  print("  num_hidden_layers %d, hidden_size %d, intermediate_size %d, num_attention_heads %d, num_key_value_heads %d, "
-        "head_dim %d\n",
-        config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads,
-        config.num_key_value_heads, config.head_dim);
-  print("  block_size %d (depth %d at most), mask_token_id %" PRId64 ", target_layer_ids", config.block_size,
-        config.block_size - 1, config.mask_token_id);
-  for (const int layer : config.target_layer_ids) print(" %d", layer);
-  print(", num_target_layers %d\n", config.num_target_layers);
+  std::printf("%s: draft, %s\n", files.path.c_str(), config.architecture.c_str());
+  std::printf(
+      "  num_hidden_layers %d, hidden_size %d, intermediate_size %d, num_attention_heads %d, num_key_value_heads %d, "
+      "head_dim %d\n",
+      config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads,
+      config.num_key_value_heads, config.head_dim);
+  std::printf("  block_size %d (depth %d at most), mask_token_id %" PRId64 ", target_layer_ids", config.block_size,
+              config.block_size - 1, config.mask_token_id);
+  for (const int layer : config.target_layer_ids) std::printf(" %d", layer);
+  std::printf(", num_target_layers %d\n", config.num_target_layers);
   print_rope(config.rope);
   print_layers(config.layer_types, config.sliding_windows);
   print_tensors(*files.tensors);
@@ -124,7 +121,7 @@ int inspect(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (std::filesystem::is_regular_file(path)) {
       const auto source = open_safetensors(path);
-      print("%s: tensors\n", path.c_str());
+      std::printf("%s: tensors\n", path.c_str());
       print_tensors(*source);
     } else if (is_draft(path)) {
       drafts.push_back(open_draft(path));
@@ -139,8 +136,9 @@ int inspect(const std::vector<std::string>& paths) {
     const std::string pair = "pairing of " + target->path() + " and " + draft.path + ": ";
     std::fflush(stdout);  // the tables come before the error
     check_pairing(draft.config, target->facts(), target->path());
-    print("%s%s\n", pair.c_str(), "they fit");
-    for (const std::string& warning : pairing_warnings(draft.config, target->facts())) print("  %s\n", warning.c_str());
+    std::printf("%s%s\n", pair.c_str(), "they fit");
+    for (const std::string& warning : pairing_warnings(draft.config, target->facts()))
+      std::printf("  %s\n", warning.c_str());
   }
   return kExitOk;
 }
@@ -148,7 +146,8 @@ int inspect(const std::vector<std::string>& paths) {
 }  // namespace
 
 Command add_inspect_command(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("inspect", "what is in a model's files, and whether a draft fits a target");
+  CLI::App* command =
+      program.add_subcommand("inspect", "what is in a model's files, and whether a draft fits a target");
   auto paths = std::make_shared<std::vector<std::string>>();
   command->add_option("PATH", *paths, "model folders or safetensors files")->required();
   command->footer(

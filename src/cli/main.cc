@@ -6,36 +6,22 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/flags.h"
 
 namespace drafthorse {
 namespace {
-
-/// One line, whatever a hostile file put into its names: control characters are spelled out.
-void print_error(const std::string& message) {
-  std::string line = "drafthorse: ";
-  for (const char c : message) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      line += escaped;
-    } else {
-      line += c;
-    }
-  }
-  std::fprintf(stderr, "%s\n", line.c_str());
-}
 
 int run_body(const Command& command) {
   try {
     return command.body();
   } catch (const Error& error) {
-    print_error(error.what());
+    print_note(error.what());
     return error.kind() == ErrorKind::kCancelled ? kExitInterrupted : kExitBadInput;
   } catch (const std::bad_alloc&) {
-    print_error("out of memory: choose a smaller --context or --weights q8_0");
+    print_note("out of memory: choose a smaller --context or --weights q8_0");
     return kExitBadInput;
   } catch (const std::exception& error) {
-    print_error(std::string("internal error, please report: ") + error.what());
+    print_note(std::string("internal error, please report: ") + error.what());
     return kExitInternal;
   }
 }
@@ -46,9 +32,9 @@ int run_program(int argc, char** argv) {
   program.footer(
       "Without a model, `run`, `verify` and `bench` use the bundled demonstration pair.\n"
       "Every command explains itself: drafthorse run --help");
-  const std::vector<Command> commands = {
-      add_run_command(program),     add_verify_command(program),   add_score_command(program),
-      add_inspect_command(program), add_tokenize_command(program), add_bench_command(program)};
+  const std::vector<Command> commands = {add_run_command(program),      add_verify_command(program),
+                                         add_score_command(program),    add_inspect_command(program),
+                                         add_tokenize_command(program), add_bench_command(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version
@@ -58,7 +44,7 @@ int run_program(int argc, char** argv) {
     for (const Command& command : commands) {
       if (command.flags->parsed()) name += " " + command.flags->get_name();
     }
-    print_error(std::string(error.what()) + "; see " + name + " --help");
+    print_note(std::string(error.what()) + "; see " + name + " --help");
     return kExitBadInput;
   }
   for (const Command& command : commands) {

@@ -1,3 +1,5 @@
+#include "engine/score.h"
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -6,7 +8,6 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "engine/score.h"
 
 namespace drafthorse {
 namespace {

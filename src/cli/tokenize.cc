@@ -88,8 +88,9 @@ Command add_tokenize_command(CLI::App& program) {
   auto flags = std::make_shared<TokenizeFlags>();
   command->add_option("MODEL", flags->folder, "folder with tokenizer.json")->required();
   command->add_flag("--decode", flags->decode, "ids in, text out, a line each");
-  command->add_flag("--jsonl", flags->jsonl,
-                    "one {\"text\": ..} a line in ({\"ids\": ..} with --decode), one {\"ids\": .., \"decoded\": ..} out");
+  command->add_flag(
+      "--jsonl", flags->jsonl,
+      "one {\"text\": ..} a line in ({\"ids\": ..} with --decode), one {\"ids\": .., \"decoded\": ..} out");
   command->footer(
       "Reads standard input. No BOS or EOS is added; special tokens in the text are recognised and kept.\n"
       "Example:\n  printf 'hello world' | drafthorse tokenize models/demo/target");

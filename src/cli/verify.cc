@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -77,7 +78,7 @@ bool share_bits(const LoadOptions& a, const LoadOptions& b) {
 }
 
 int verify(const VerifyFlags& flags) {
-  const std::vector<LoadOptions> machines = flags.model.load_combinations();
+  std::vector<LoadOptions> machines = flags.model.load_combinations();
   const OpenedModels opened = flags.model.open(true);
   if (!opened.draft) throw Error("verify: --draft DIR is needed: there is nothing to compare plain decoding with");
   ExactnessPlan plan;
@@ -85,11 +86,16 @@ int verify(const VerifyFlags& flags) {
   plan.request.max_tokens = flags.max_tokens;
   plan.depths = parse_numbers(flags.depths, "--depths", 0, 1 << 20);
   plan.chunks = parse_numbers(flags.chunks, "--chunks", 1, 1 << 20);
-  plan.prompts = flags.prompts.empty() ? built_in_prompts(opened.target) : read_prompts(flags.prompts, opened.target);
+  const std::int64_t context =
+      flags.model.context > 0 ? flags.model.context : opened.target.config.max_position_embeddings;
+  plan.prompts =
+      flags.prompts.empty() ? built_in_prompts(opened.target, context) : read_prompts(flags.prompts, opened.target);
   const std::size_t prompts = plan.prompts.size();
   ExactnessCheck check(std::move(plan));
 
+  const std::int64_t largest_chunk = *std::max_element(check.plan().chunks.begin(), check.plan().chunks.end());
   for (std::size_t i = 0; i < machines.size(); ++i) {
+    machines[i].chunk = largest_chunk;
     if (i == 0 || !share_bits(machines[i - 1], machines[i])) check.new_reference();
     LoadedModel model(opened.target, opened.draft.get(), machines[i]);
     const std::string label = std::string(model.isa()) + " " + model.weights_name() + ", " +
@@ -113,8 +119,8 @@ int verify(const VerifyFlags& flags) {
 }  // namespace
 
 Command add_verify_command(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("verify", "prove that drafting changes nothing: plain against drafted decoding, bit by bit");
+  CLI::App* command = program.add_subcommand(
+      "verify", "prove that drafting changes nothing: plain against drafted decoding, bit by bit");
   auto flags = std::make_shared<VerifyFlags>();
   flags->model.add_to(*command, true);
   command->add_option("--prompts", flags->prompts, "JSON lines with prompt or ids (default: 16 built-in prompts)")

@@ -1,5 +1,6 @@
 #include "cli/verify_prompts.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
 
@@ -32,8 +33,11 @@ std::vector<std::string> built_in_texts() {
       "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ",
       "| name | age |\n|------|-----|\n| Ann  |  31 |\n| Bob  |",
       "{\"items\": [{\"id\": 1, \"name\": \"first\"}, {\"id\": 2, \"name\":",
-      "\xC3\x9C" "ber den Fluss f\xC3\xBChrt eine alte Br\xC3\xBC" "cke. ",
-      "\xE4\xBB\x8A\xE6\x97\xA5\xE3\x81\xAF\xE8\x89\xAF\xE3\x81\x84\xE5\xA4\xA9\xE6\xB0\x97\xE3\x81\xA7\xE3\x81\x99\xE3\x80\x82",
+      "\xC3\x9C"
+      "ber den Fluss f\xC3\xBChrt eine alte Br\xC3\xBC"
+      "cke. ",
+      "\xE4\xBB\x8A\xE6\x97\xA5\xE3\x81\xAF\xE8\x89\xAF\xE3\x81\x84\xE5\xA4\xA9\xE6\xB0\x97\xE3\x81\xA7\xE3\x81\x99\xE3"
+      "\x80\x82",
       "\xF0\x9F\x90\xB4\xF0\x9F\x90\xB4\xF0\x9F\x90\xB4 ",
       "try:\n    value = int(text)\nexcept ValueError:\n",
       "SELECT name, COUNT(*) FROM orders WHERE total > 100 GROUP BY",
@@ -65,20 +69,22 @@ std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, con
   return prompts;
 }
 
-std::vector<std::vector<std::int32_t>> built_in_prompts(const TargetFiles& files) {
+std::vector<std::vector<std::int32_t>> built_in_prompts(const TargetFiles& files, std::int64_t context) {
   std::vector<std::vector<std::int32_t>> prompts;
   if (files.tokenizer) {
     for (const std::string& text : built_in_texts()) prompts.push_back(encode_prompt(files, text));
-    return prompts;
-  }
-  std::uint64_t draws = 0;
-  for (int i = 0; i < kPrompts; ++i) {
-    auto& prompt = prompts.emplace_back();
-    for (int length = 1 + i * i; length > 0; --length) {
-      const auto width = static_cast<std::uint64_t>(files.config.vocab_size);
-      prompt.push_back(static_cast<std::int32_t>(splitmix64(1, draws++) % width));
+  } else {
+    const auto width = static_cast<std::uint64_t>(files.config.vocab_size);
+    std::uint64_t draws = 0;
+    for (int i = 0; i < kPrompts; ++i) {
+      auto& prompt = prompts.emplace_back();
+      for (int length = 1 + i * i; length > 0; --length) {
+        prompt.push_back(static_cast<std::int32_t>(splitmix64(1, draws++) % width));
+      }
     }
   }
+  const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(context / 2, 1));
+  for (std::vector<std::int32_t>& prompt : prompts) prompt.resize(std::min(prompt.size(), longest));
   return prompts;
 }
 

@@ -8,11 +8,12 @@
 
 namespace drafthorse {
 
-/// Prompts of a file of JSON lines, each an object with `prompt` (text) or `ids`. Blank lines are skipped. Throws Error naming file and line.
+/// Prompts of a file of JSON lines, each an object with `prompt` (text) or `ids`. Blank lines are skipped. Throws Error
+/// naming file and line.
 std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, const TargetFiles& files);
 
-/// Sixteen prompts unlike each other: code, prose, tables, other scripts, one token, a text longer than a page of the cache. For a model without
-/// a tokenizer as many runs of ids.
-std::vector<std::vector<std::int32_t>> built_in_prompts(const TargetFiles& files);
+/// Sixteen prompts unlike each other: code, prose, tables, other scripts, one token, a text longer than a page of the
+/// cache. For a model without a tokenizer as many runs of ids. Each is cut to half of the `context`.
+std::vector<std::vector<std::int32_t>> built_in_prompts(const TargetFiles& files, std::int64_t context);
 
 }  // namespace drafthorse

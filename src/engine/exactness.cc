@@ -99,12 +99,7 @@ void ExactnessCheck::compare(const GenerateResult& result, bool hashed, std::siz
   if (report_.first) return;
   const auto place = std::mismatch(result.ids.begin(), result.ids.end(), reference.ids.begin(), reference.ids.end());
   const auto position = static_cast<std::int64_t>(place.first - result.ids.begin());
-  report_.first = Difference{where,
-                             prompt,
-                             position,
-                             at(reference.ids, position),
-                             at(result.ids, position),
-                             same_ids};
+  report_.first = Difference{where, prompt, position, at(reference.ids, position), at(result.ids, position), same_ids};
 }
 
 }  // namespace drafthorse

@@ -26,7 +26,8 @@ ExactnessPlan small_plan() {
 
 TEST(ExactnessCheck, AHonestPairIsEqualAndEverythingIsCompared) {
   ScriptedTarget target(hashed_rule(1, 4.0f), kVocab);
-  ScriptedDrafter drafter([](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
+  ScriptedDrafter drafter(
+      [](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
   Generator generator({target, &drafter, nullptr, {}, test_exec()});
   ExactnessCheck check(small_plan());
   check.run(generator, "scripted");
@@ -55,7 +56,8 @@ class RowDependentTarget : public ScriptedTarget {
 TEST(ExactnessCheck, TheFirstTokenThatDiffersIsNamed) {
   RowDependentTarget target(hashed_rule(1, 4.0f), kVocab);
   target.shift = 100.0f;
-  ScriptedDrafter drafter([](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
+  ScriptedDrafter drafter(
+      [](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
   Generator generator({target, &drafter, nullptr, {}, test_exec()});
   ExactnessCheck check(small_plan());
   check.run(generator, "scripted");
@@ -72,7 +74,8 @@ TEST(ExactnessCheck, TheFirstTokenThatDiffersIsNamed) {
 TEST(ExactnessCheck, LogitsThatDifferBehindEqualIdsAreSeen) {
   RowDependentTarget target(hashed_rule(1, 4.0f), kVocab);
   target.shift = 1e-6f;
-  ScriptedDrafter drafter([](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
+  ScriptedDrafter drafter(
+      [](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
   Generator generator({target, &drafter, nullptr, {}, test_exec()});
   ExactnessCheck check(small_plan());
   check.run(generator, "scripted");
@@ -104,7 +107,8 @@ TEST(ExactnessCheck, RejectionCannotBeComparedAndCoupledCan) {
   expect_error([&] { ExactnessCheck check(plan); }, {"rejection", "--seed", "--accept coupled"});
   plan.request.accept = AcceptMode::kCoupled;
   ScriptedTarget target(hashed_rule(1, 2.0f), kVocab);
-  ScriptedDrafter drafter([](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
+  ScriptedDrafter drafter(
+      [](const ScriptedTurn& turn) { return std::vector<std::int32_t>(static_cast<std::size_t>(turn.max), 3); }, 7);
   Generator generator({target, &drafter, nullptr, {}, test_exec()});
   ExactnessCheck check(plan);  // without a seed: one is drawn for all runs
   check.run(generator, "scripted");

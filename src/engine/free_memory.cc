@@ -64,8 +64,8 @@ std::uint64_t free_memory(const std::string& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
-      left = std::min(
-          left, left_in_groups({root + "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path));
+      left = std::min(left,
+                      left_in_groups({root + "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}, path));
     } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
       left = std::min(left, left_in_groups({root + "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                             "memory.usage_in_bytes", "total_inactive_file"},

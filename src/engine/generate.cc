@@ -119,18 +119,25 @@ class Generation {
         ended = FinishReason::kStop;
       } else if (std::ssize(result_.ids) >= budget) {
         ended = FinishReason::kLength;
-      } else if (sink_.cancelled()) {
-        ended = FinishReason::kCancelled;
       }
       if (ended) text_.finish();
-      const std::string piece = text_.take_piece();
-      result_.text += piece;
-      sink_.emit(round.tokens, piece);
+      emit(round.tokens);
+      if (!ended && sink_.cancelled()) {
+        ended = FinishReason::kCancelled;
+        text_.finish();
+        emit({});
+      }
     }
     decoder.close();
     result_.finish_reason = *ended;
     result_.stats = decoder.stats();
     result_.logits_hash = decoder.logits_hash();
+  }
+
+  void emit(std::span<const std::int32_t> tokens) {
+    const std::string piece = text_.take_piece();
+    result_.text += piece;
+    sink_.emit(tokens, piece);
   }
 
   const Generator::Parts& parts_;
@@ -151,9 +158,12 @@ class Generation {
 
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
   }
   return "";
 }

@@ -17,16 +17,17 @@ namespace drafthorse {
 
 /// One text to be continued.
 struct GenerateRequest {
-  std::vector<std::int32_t> prompt;          ///< at least one id
-  std::optional<std::int64_t> max_tokens;    ///< at least 1; nothing: until the context is full
-  SamplingParams sampling;
-  std::optional<AcceptMode> accept;          ///< nothing: coupled when there is a seed, else rejection
-  bool draft = true;                         ///< false: no draft session at all
-  std::optional<std::int64_t> depth;         ///< drafts per round; nothing: the drafter's limit; 0: the session is fed but never asked
-  std::vector<std::string> stops;            ///< the text ends before the first of them; none empty
-  bool ignore_eos = false;                   ///< stop ids are tokens like any other
-  std::int64_t chunk = 512;                  ///< rows of a prefill pass
-  bool hash = true;                          ///< compute GenerateResult::logits_hash
+  std::vector<std::int32_t> prompt = {};        ///< at least one id
+  std::optional<std::int64_t> max_tokens = {};  ///< at least 1; nothing: until the context is full
+  SamplingParams sampling = {};
+  std::optional<AcceptMode> accept = {};  ///< nothing: coupled when there is a seed, else rejection
+  bool draft = true;                      ///< false: no draft session at all
+  std::optional<std::int64_t> depth =
+      {};  ///< drafts per round; nothing: the drafter's limit; 0: the session is fed but never asked
+  std::vector<std::string> stops = {};  ///< the text ends before the first of them; none empty
+  bool ignore_eos = false;              ///< stop ids are tokens like any other
+  std::int64_t chunk = 512;             ///< rows of a prefill pass
+  bool hash = true;                     ///< compute GenerateResult::logits_hash
 };
 
 /// Why a generation ended.
@@ -76,8 +77,8 @@ class Generator {
   };
   explicit Generator(const Parts& parts) : parts_(parts) {}
 
-  /// Throws Error before anything is computed for an empty prompt, an id outside the vocabulary, a prompt that leaves no room in the context, a
-  /// depth when there is no drafter, stop strings without a tokenizer, or a limit below 1.
+  /// Throws Error before anything is computed for an empty prompt, an id outside the vocabulary, a prompt that leaves
+  /// no room in the context, a depth when there is no drafter, stop strings without a tokenizer, or a limit below 1.
   GenerateResult generate(const GenerateRequest& request, TokenSink& sink);
 
  private:

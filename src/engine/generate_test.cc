@@ -9,6 +9,7 @@
 #include "support/scripted_target.h"
 #include "support/test_machine.h"
 #include "support/tiny_tokenizer.h"
+#include "tokenizer/utf8.h"
 
 namespace drafthorse {
 namespace {
@@ -77,6 +78,12 @@ class Generate : public testing::Test {
   std::int64_t cancel_after_ = INT64_MAX;
 };
 
+std::int64_t emitted(const GenerateResult& result) {
+  std::int64_t tokens = 0;
+  for (const std::int64_t length : result.stats.lengths) tokens += length;
+  return tokens;
+}
+
 TEST_F(Generate, TheTextIsWhatTheTokensSpell) {
   for (const Draft draft : {Draft::kNone, Draft::kRight, Draft::kWrong}) {
     const GenerateResult result = run("hello there", {.max_tokens = 11}, draft);
@@ -124,9 +131,7 @@ TEST_F(Generate, NothingOfAStopStringIsEmittedInsideARoundOrAcrossTwo) {
       EXPECT_EQ(sink_.text(), "so ");
       EXPECT_EQ(stopped.ids, bytes_of("so alpha omega"));
       EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
-      std::int64_t emitted = 0;
-      for (const std::int64_t length : stopped.stats.lengths) emitted += length;
-      EXPECT_EQ(emitted, std::ssize(stopped.ids));
+      EXPECT_EQ(emitted(stopped), std::ssize(stopped.ids));
 
       request.max_tokens = 17;
       const GenerateResult released = run("so alpha omelette", request, draft);
@@ -187,11 +192,10 @@ TEST_F(Generate, TheDepthIsTheDraftersLimitUnlessSaidAndClampedWithANote) {
 }
 
 TEST_F(Generate, DraftsThatADrafterDropsItselfAreNotCounted) {
-  const GenerateResult result = run(std::string("abcdefghijklmnopqrstuvwxyz"), {.max_tokens = 26, .depth = 6}, Draft::kHalfDropped);
+  const GenerateResult result =
+      run(std::string("abcdefghijklmnopqrstuvwxyz"), {.max_tokens = 26, .depth = 6}, Draft::kHalfDropped);
   EXPECT_EQ(result.stats.accepted, result.stats.drafted);
-  std::int64_t emitted = 0;
-  for (const std::int64_t length : result.stats.lengths) emitted += length;
-  EXPECT_EQ(emitted, 26);
+  EXPECT_EQ(emitted(result), 26);
   EXPECT_EQ(result.stats.rounds + result.stats.accepted, 26);
 }
 

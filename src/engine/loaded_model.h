@@ -54,8 +54,9 @@ struct LoadOptions {
 /// A target, and a draft bound to it, ready to run on one machine.
 class LoadedModel {
  public:
-  /// Checks the pairing and the free memory, then loads onto threads of its own. `draft` may be null. `target` and `draft` outlive the model. Throws
-  /// Error when the draft was not made for this target, when the context is longer than the target's, and, of kind kMemory, "needs X, Y free".
+  /// Checks the pairing and the free memory, then loads onto threads of its own. `draft` may be null. `target` and
+  /// `draft` outlive the model. Throws Error when the draft was not made for this target, when the context is longer
+  /// than the target's, and, of kind kMemory, "needs X, Y free".
   LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options);
   /// The same on a machine that outlives the model; options.threads and options.isa are not read.
   LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options, ExecContext& exec);
@@ -101,7 +102,8 @@ struct MemoryPlan {
   std::uint64_t total() const;
 };
 MemoryPlan plan_memory(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options);
-/// Throws Error (kind kMemory) naming the model, the parts of the need and what to change when `plan` needs more than `free` bytes.
+/// Throws Error (kind kMemory) naming the model, the parts of the need and what to change when `plan` needs more than
+/// `free` bytes.
 void require_memory(const MemoryPlan& plan, std::uint64_t free, const std::string& path);
 /// "1.3 GB", "420 MB".
 std::string bytes_text(std::uint64_t bytes);

@@ -21,7 +21,8 @@ struct TargetFiles {
   GenerationConfig generation;
   std::unique_ptr<TensorSource> tensors;
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder has none: prompts are ids then
-  /// Every id that config.json, generation_config.json or the tokenizer declares as an end: ascending, without repetition.
+  /// Every id that config.json, generation_config.json or the tokenizer declares as an end: ascending, without
+  /// repetition.
   std::vector<std::int32_t> stop_ids;
 
   const std::string& path() const { return folder.path; }

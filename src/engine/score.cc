@@ -11,8 +11,8 @@
 namespace drafthorse {
 namespace {
 
-constexpr std::int64_t kChunk = 512;      // rows of a forward pass
-constexpr std::int64_t kLogitRows = 16;   // rows of logits held at a time: a large vocabulary is 600 kB a row
+constexpr std::int64_t kChunk = 512;     // rows of a forward pass
+constexpr std::int64_t kLogitRows = 16;  // rows of logits held at a time: a large vocabulary is 600 kB a row
 
 Score::Top best(const float* logits, std::int64_t width, std::int64_t count, std::vector<std::int32_t>& order) {
   order.resize(static_cast<std::size_t>(width));
@@ -38,8 +38,8 @@ Score score_ids(Model& target, ExecContext& exec, std::span<const std::int32_t> 
   const auto length = static_cast<std::int64_t>(ids.size());
   if (length == 0) throw Error("score: there are no ids");
   if (length > facts.context) {
-    throw Error("score: " + std::to_string(length) + " ids do not fit the context of " +
-                std::to_string(facts.context) + " positions");
+    throw Error("score: " + std::to_string(length) + " ids do not fit the context of " + std::to_string(facts.context) +
+                " positions");
   }
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= facts.vocab_width) {

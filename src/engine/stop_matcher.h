@@ -7,15 +7,17 @@
 
 namespace drafthorse {
 
-/// Ends a text at the first stop string in it, however the text is cut into pieces. Text that may still become a stop string is held
-/// back, and released when it turns out harmless. Works on bytes; a push costs O(text * stop strings), whatever is held.
+/// Ends a text at the first stop string in it, however the text is cut into pieces. Text that may still become a stop
+/// string is held back, and released when it turns out harmless. Works on bytes; a push costs O(text * stop strings),
+/// whatever is held.
 class StopMatcher {
  public:
   /// `stops`: none empty (the caller refuses those); an empty list never stops.
   explicit StopMatcher(std::vector<std::string> stops);
 
-  /// Takes the next piece and appends to `out` what is certain not to belong to a stop string. The match that ends first wins; of several
-  /// that end together, the longest. Nothing of the match, and nothing after it, is ever released. Once stopped, text is ignored.
+  /// Takes the next piece and appends to `out` what is certain not to belong to a stop string. The match that ends
+  /// first wins; of several that end together, the longest. Nothing of the match, and nothing after it, is ever
+  /// released. Once stopped, text is ignored.
   void push(std::string_view text, std::string& out);
   /// The text is over: appends what is still held. Only once, at the end.
   void finish(std::string& out);

@@ -45,9 +45,7 @@ TEST(StopMatcher, HeldTextIsReleasedInFullWhenItTurnsOutHarmless) {
   EXPECT_EQ(outcome.released[3], "alpha omelette");
 }
 
-TEST(StopMatcher, TheEndOfTheTextReleasesAHalfStopString) {
-  EXPECT_EQ(feed({"END"}, {"the E", "N"}).text(), "the EN");
-}
+TEST(StopMatcher, TheEndOfTheTextReleasesAHalfStopString) { EXPECT_EQ(feed({"END"}, {"the E", "N"}).text(), "the EN"); }
 
 TEST(StopMatcher, ARestartInsideAHalfMatchIsSeen) {
   EXPECT_EQ(feed({"aab"}, {"a", "a", "a", "b", "c"}).text(), "a");

@@ -15,24 +15,28 @@ void require_known_network(const DraftConfig& config) {
 
 }  // namespace
 
-MemoryNeed target_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, std::int64_t rows) {
+MemoryNeed target_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                         std::int64_t rows) {
   switch (config.family) {
     case TargetFamily::kQwen2:
-    case TargetFamily::kQwen3: return qwen_memory(tensors, config, options, rows);
+    case TargetFamily::kQwen3:
+      return qwen_memory(tensors, config, options, rows);
   }
   throw InternalError("target family without a network");
 }
 
-MemoryNeed draft_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target, const ModelOptions& options,
-                        std::int64_t rows) {
+MemoryNeed draft_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
+                        const ModelOptions& options, std::int64_t rows) {
   require_known_network(config);
   return dflash_memory(tensors, config, target, options, rows);
 }
 
-std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, ExecContext& exec) {
+std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                                   ExecContext& exec) {
   switch (config.family) {
     case TargetFamily::kQwen2:
-    case TargetFamily::kQwen3: return load_qwen(tensors, config, options, exec);
+    case TargetFamily::kQwen3:
+      return load_qwen(tensors, config, options, exec);
   }
   throw InternalError("target family without a network");
 }
@@ -40,9 +44,10 @@ std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConf
 std::unique_ptr<DraftModel> load_draft(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
                                        const ModelOptions& options, ExecContext& exec) {
   const ModelFacts& facts = target.facts();
-  check_pairing(config,
-                {static_cast<int>(facts.layers), static_cast<int>(facts.hidden_width), static_cast<int>(facts.vocab_width)},
-                facts.architecture);
+  check_pairing(
+      config,
+      {static_cast<int>(facts.layers), static_cast<int>(facts.hidden_width), static_cast<int>(facts.vocab_width)},
+      facts.architecture);
   require_known_network(config);
   return load_dflash(tensors, config, target, options, exec);
 }

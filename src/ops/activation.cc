@@ -15,7 +15,8 @@ constexpr std::int64_t kColumns = 1024;  // of one piece of work: a single row i
 }  // namespace
 
 void silu_multiply(ConstRows gate_up, Rows out, const ExecContext& exec) {
-  DRAFTHORSE_CHECK(gate_up.rows == out.rows && gate_up.cols == 2 * out.cols, gate_up.cols << " columns into " << out.cols);
+  DRAFTHORSE_CHECK(gate_up.rows == out.rows && gate_up.cols == 2 * out.cols,
+                   gate_up.cols << " columns into " << out.cols);
   const std::int64_t pieces = (out.cols + kColumns - 1) / kColumns;
   const std::int64_t width = std::min(kColumns, out.cols);
   for_ranges(exec, out.rows * pieces, width * kExpCost, [&](std::int64_t begin, std::int64_t end) {
@@ -29,12 +30,14 @@ void silu_multiply(ConstRows gate_up, Rows out, const ExecContext& exec) {
 }
 
 void softplus_gate(Rows gate, Rows x, const ExecContext& exec) {
-  DRAFTHORSE_CHECK(gate.rows == x.rows && gate.cols > 0 && x.cols % gate.cols == 0, gate.cols << " gates for " << x.cols << " columns");
+  DRAFTHORSE_CHECK(gate.rows == x.rows && gate.cols > 0 && x.cols % gate.cols == 0,
+                   gate.cols << " gates for " << x.cols << " columns");
   const std::int64_t head_dim = x.cols / gate.cols;
   for_ranges(exec, x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       exec.kernels.softplus(gate.row(r), gate.cols);
-      for (std::int64_t h = 0; h < gate.cols; ++h) exec.kernels.scale(gate.row(r)[h], x.row(r) + h * head_dim, head_dim);
+      for (std::int64_t h = 0; h < gate.cols; ++h)
+        exec.kernels.scale(gate.row(r)[h], x.row(r) + h * head_dim, head_dim);
     }
   });
 }

@@ -8,7 +8,8 @@
 namespace drafthorse {
 namespace {
 
-// Query rows x heads per kv head of one block: enough to use a key tile many times, few enough that scores stay in the near caches.
+// Query rows x heads per kv head of one block: enough to use a key tile many times, few enough that scores stay in the
+// near caches.
 constexpr std::int64_t kBlockRows = 64;
 // Fewer (block, kv head) pairs than this per thread, and chunks become tasks of their own.
 constexpr std::int64_t kTasksPerThread = 3;
@@ -17,11 +18,13 @@ std::int64_t queries_per_block(std::int64_t group) { return std::max<std::int64_
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(const AttentionShape& shape, std::span<const QueryRun> runs, const std::int64_t* visible_begin,
-                             const std::int64_t* visible_end, Arena& scratch, const ExecContext& exec)
+AttentionPlan::AttentionPlan(const AttentionShape& shape, std::span<const QueryRun> runs,
+                             const std::int64_t* visible_begin, const std::int64_t* visible_end, Arena& scratch,
+                             const ExecContext& exec)
     : shape_(shape), visible_begin_(visible_begin), visible_end_(visible_end) {
   const KvLayout& layout = shape.layout;
-  DRAFTHORSE_CHECK(layout.kv_heads >= 1 && shape.heads % layout.kv_heads == 0, shape.heads << " heads, " << layout.kv_heads << " kv heads");
+  DRAFTHORSE_CHECK(layout.kv_heads >= 1 && shape.heads % layout.kv_heads == 0,
+                   shape.heads << " heads, " << layout.kv_heads << " kv heads");
   const std::int64_t queries = queries_per_block(group());
   std::int64_t count = 0;
   for (const QueryRun& run : runs) count += (run.rows + queries - 1) / queries;
@@ -37,7 +40,8 @@ AttentionPlan::AttentionPlan(const AttentionShape& shape, std::span<const QueryR
       const auto rows = static_cast<std::size_t>(block.rows);
       const std::span<const std::int64_t> begins(visible_begin + block.first_row, rows);
       const std::span<const std::int64_t> ends(visible_end + block.first_row, rows);
-      for (std::size_t r = 0; r < rows; ++r) DRAFTHORSE_CHECK(begins[r] < ends[r], "row " << block.first_row << " + " << r << " sees nothing");
+      for (std::size_t r = 0; r < rows; ++r)
+        DRAFTHORSE_CHECK(begins[r] < ends[r], "row " << block.first_row << " + " << r << " sees nothing");
       block.visible_end = *std::max_element(ends.begin(), ends.end());
       block.first_chunk = *std::min_element(begins.begin(), begins.end()) / kAttentionChunk;
       block.chunks = (block.visible_end + kAttentionChunk - 1) / kAttentionChunk - block.first_chunk;
@@ -61,8 +65,8 @@ AttentionPlan::Partials AttentionPlan::partials(std::int64_t index) const {
   return {values_ + row * shape_.layout.head_dim, max_ + row, sum_ + row};
 }
 
-void AttentionPlan::compute(const Block& block, std::int64_t kv_head, std::int64_t chunk, ConstRows q, const KvPages& pages,
-                            const Partials& into, const ExecContext& exec) const {
+void AttentionPlan::compute(const Block& block, std::int64_t kv_head, std::int64_t chunk, ConstRows q,
+                            const KvPages& pages, const Partials& into, const ExecContext& exec) const {
   const KvLayout& layout = shape_.layout;
   const std::int64_t begin = (block.first_chunk + chunk) * kAttentionChunk;
   exec.kernels.attention({.kv_type = layout.type,
@@ -87,8 +91,8 @@ void AttentionPlan::compute(const Block& block, std::int64_t kv_head, std::int64
                           .sum = into.sum});
 }
 
-void AttentionPlan::combine(const Block& block, std::int64_t kv_head, std::int64_t item_stride, const Partials& from, Rows out,
-                            const ExecContext& exec) const {
+void AttentionPlan::combine(const Block& block, std::int64_t kv_head, std::int64_t item_stride, const Partials& from,
+                            Rows out, const ExecContext& exec) const {
   const std::int64_t dim = shape_.layout.head_dim;
   for (std::int64_t m = 0; m < block.rows; ++m) {
     for (std::int64_t g = 0; g < group(); ++g) {
@@ -108,7 +112,8 @@ void AttentionPlan::combine(const Block& block, std::int64_t kv_head, std::int64
 void AttentionPlan::run(ConstRows q, const KvPages* pages, Rows out, const ExecContext& exec) const {
   const std::int64_t kv_heads = shape_.layout.kv_heads;
   const std::int64_t cols = shape_.heads * shape_.layout.head_dim;
-  DRAFTHORSE_CHECK(q.cols == cols && out.cols == cols && q.rows == out.rows, q.cols << " query and " << out.cols << " output columns");
+  DRAFTHORSE_CHECK(q.cols == cols && out.cols == cols && q.rows == out.rows,
+                   q.cols << " query and " << out.cols << " output columns");
   if (!split_chunks_) {
     exec.pool.parallel_for(block_count_ * kv_heads, [&](std::int64_t task, int thread) {
       const Block& block = blocks_[task / kv_heads];
@@ -128,16 +133,19 @@ void AttentionPlan::run(ConstRows q, const KvPages* pages, Rows out, const ExecC
   });
   exec.pool.parallel_for(block_count_ * kv_heads, [&](std::int64_t task, int) {
     const Block& block = blocks_[task / kv_heads];
-    combine(block, task % kv_heads, block_rows_, partials(block.first_item + task % kv_heads * block.chunks), out, exec);
+    combine(block, task % kv_heads, block_rows_, partials(block.first_item + task % kv_heads * block.chunks), out,
+            exec);
   });
 }
 
-std::size_t AttentionPlan::scratch_bytes(const AttentionShape& shape, std::int64_t rows, std::int64_t positions, int threads) {
+std::size_t AttentionPlan::scratch_bytes(const AttentionShape& shape, std::int64_t rows, std::int64_t positions,
+                                         int threads) {
   const std::int64_t shared = shape.heads / shape.layout.kv_heads;
   const std::int64_t chunks = (positions + kAttentionChunk - 1) / kAttentionChunk;
   const std::int64_t block = std::min(rows, queries_per_block(shared)) * shared;
   const std::int64_t slots = (kTasksPerThread * threads + 1) * chunks;  // the larger of the two ways to split
-  return static_cast<std::size_t>(slots * block * (shape.layout.head_dim + 2)) * sizeof(float) + static_cast<std::size_t>(rows) * sizeof(Block);
+  return static_cast<std::size_t>(slots * block * (shape.layout.head_dim + 2)) * sizeof(float) +
+         static_cast<std::size_t>(rows) * sizeof(Block);
 }
 
 }  // namespace drafthorse

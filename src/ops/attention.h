@@ -24,18 +24,20 @@ struct QueryRun {
   std::int64_t rows = 0;
 };
 
-/// How a forward's query rows are cut into tasks, made once and used by every layer that shares shape and visibility. Work is split over
-/// sequences, kv heads, blocks of query rows and, when that gives too few tasks, chunks of kAttentionChunk keys. Each (row, chunk) is computed the
-/// same way whoever computes it, and a row's chunks are combined in ascending order: the cut never shows in the result.
+/// How a forward's query rows are cut into tasks, made once and used by every layer that shares shape and visibility.
+/// Work is split over sequences, kv heads, blocks of query rows and, when that gives too few tasks, chunks of
+/// kAttentionChunk keys. Each (row, chunk) is computed the same way whoever computes it, and a row's chunks are
+/// combined in ascending order: the cut never shows in the result.
 class AttentionPlan {
  public:
   AttentionPlan() = default;
-  /// Row r of the queries sees keys [visible_begin[r], visible_end[r]), at least one. The arrays, and what `scratch` lends, must live as long as
-  /// the plan.
+  /// Row r of the queries sees keys [visible_begin[r], visible_end[r]), at least one. The arrays, and what `scratch`
+  /// lends, must live as long as the plan.
   AttentionPlan(const AttentionShape& shape, std::span<const QueryRun> runs, const std::int64_t* visible_begin,
                 const std::int64_t* visible_end, Arena& scratch, const ExecContext& exec);
 
-  /// out = softmax(scale * q k) v for every row of every run. pages[i]: keys and values of run i. q and out [rows, heads * head_dim].
+  /// out = softmax(scale * q k) v for every row of every run. pages[i]: keys and values of run i. q and out [rows,
+  /// heads * head_dim].
   void run(ConstRows q, const KvPages* pages, Rows out, const ExecContext& exec) const;
 
   /// Upper bound of the scratch a plan takes.
@@ -61,8 +63,8 @@ class AttentionPlan {
 
   std::int64_t group() const { return shape_.heads / shape_.layout.kv_heads; }
   Partials partials(std::int64_t index) const;
-  void compute(const Block& block, std::int64_t kv_head, std::int64_t chunk, ConstRows q, const KvPages& pages, const Partials& into,
-               const ExecContext& exec) const;
+  void compute(const Block& block, std::int64_t kv_head, std::int64_t chunk, ConstRows q, const KvPages& pages,
+               const Partials& into, const ExecContext& exec) const;
   void combine(const Block& block, std::int64_t kv_head, std::int64_t item_stride, const Partials& from, Rows out,
                const ExecContext& exec) const;
 

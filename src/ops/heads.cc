@@ -8,9 +8,12 @@ namespace drafthorse {
 namespace {
 
 std::int64_t first_tile(const HeadRun& run) { return run.position / kKvTile; }
-std::int64_t tiles_of(const HeadRun& run) { return run.rows == 0 ? 0 : (run.position + run.rows - 1) / kKvTile + 1 - first_tile(run); }
+std::int64_t tiles_of(const HeadRun& run) {
+  return run.rows == 0 ? 0 : (run.position + run.rows - 1) / kKvTile + 1 - first_tile(run);
+}
 
-void norm_and_rotate(const HeadSteps& steps, const float* norm, std::int64_t position, float* head, const ExecContext& exec) {
+void norm_and_rotate(const HeadSteps& steps, const float* norm, std::int64_t position, float* head,
+                     const ExecContext& exec) {
   if (norm != nullptr) exec.kernels.rms_norm(head, norm, steps.norm_eps, steps.layout.head_dim, head);
   const RopeTable& rope = *steps.rope;
   exec.kernels.rope(head, rope.cos(position), rope.sin(position), rope.half(), rope.interleaved());
@@ -18,18 +21,21 @@ void norm_and_rotate(const HeadSteps& steps, const float* norm, std::int64_t pos
 
 }  // namespace
 
-void finish_heads(const HeadSteps& steps, std::span<const HeadRun> runs, Rows q, Rows k, ConstRows v, const ExecContext& exec) {
+void finish_heads(const HeadSteps& steps, std::span<const HeadRun> runs, Rows q, Rows k, ConstRows v,
+                  const ExecContext& exec) {
   const KvLayout& layout = steps.layout;
   const std::int64_t dim = layout.head_dim;
   const std::int64_t group = steps.heads / layout.kv_heads;
   DRAFTHORSE_CHECK(steps.heads % layout.kv_heads == 0, steps.heads << " heads, " << layout.kv_heads << " kv heads");
   DRAFTHORSE_CHECK(q.data == nullptr || q.cols == steps.heads * dim, q.cols << " query columns");
-  DRAFTHORSE_CHECK(k.cols == layout.kv_heads * dim && v.cols == k.cols, k.cols << " key and " << v.cols << " value columns");
+  DRAFTHORSE_CHECK(k.cols == layout.kv_heads * dim && v.cols == k.cols,
+                   k.cols << " key and " << v.cols << " value columns");
   DRAFTHORSE_CHECK(2 * steps.rope->half() <= dim, "rotary dims " << 2 * steps.rope->half() << " of " << dim);
   std::int64_t tiles = 0;
   for (const HeadRun& run : runs) {
     DRAFTHORSE_CHECK(run.position + run.rows <= steps.rope->positions(),
-                     "rows [" << run.position << ", " << run.position + run.rows << ") of " << steps.rope->positions() << " positions");
+                     "rows [" << run.position << ", " << run.position + run.rows << ") of " << steps.rope->positions()
+                              << " positions");
     tiles += tiles_of(run);
   }
   // One task per (32-position tile, kv head): nobody else writes to that key tile and value tile.
@@ -53,7 +59,8 @@ void finish_heads(const HeadSteps& steps, std::span<const HeadRun> runs, Rows q,
       }
       float* key = k.row(row) + kv_head * dim;
       norm_and_rotate(steps, steps.k_norm, position, key, exec);
-      exec.kernels.kv_write(layout.type, dim, position % kKvTile, key, v.row(row) + kv_head * dim, key_tile, value_tile);
+      exec.kernels.kv_write(layout.type, dim, position % kKvTile, key, v.row(row) + kv_head * dim, key_tile,
+                            value_tile);
     }
   });
 }

@@ -22,8 +22,8 @@ std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t c
 /// Packs x [rows >= 1, cols] into `buffer` (64-byte aligned, packed_rows_bytes long).
 PackedRows pack_rows(ConstRows x, WeightType type, std::byte* buffer, const ExecContext& exec);
 
-/// y = x W^T + bias. x [rows, weight.cols], packed for weight.type; y [rows, weight.rows]. A row of y has the same bits whatever the
-/// other rows and the number of threads are.
+/// y = x W^T + bias. x [rows, weight.cols], packed for weight.type; y [rows, weight.rows]. A row of y has the same bits
+/// whatever the other rows and the number of threads are.
 void linear(const PackedMatrix& weight, const PackedRows& x, Rows y, const ExecContext& exec);
 
 }  // namespace drafthorse

@@ -17,7 +17,8 @@ namespace {
 
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(splitmix64(seed, static_cast<std::uint64_t>(i)) >> 40) * 0x1p-23f - 1.0f);
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(splitmix64(seed, static_cast<std::uint64_t>(i)) >> 40) * 0x1p-23f - 1.0f);
   return values;
 }
 
@@ -28,7 +29,8 @@ PackedMatrix pack(WeightType type, std::int64_t rows, std::int64_t cols, const s
   return matrix;
 }
 
-std::vector<float> apply(const PackedMatrix& weight, const std::vector<float>& x, std::int64_t rows, const ExecContext& exec) {
+std::vector<float> apply(const PackedMatrix& weight, const std::vector<float>& x, std::int64_t rows,
+                         const ExecContext& exec) {
   Arena arena;
   std::vector<float> y(static_cast<std::size_t>(rows * weight.rows), NAN);
   const ConstRows in{x.data(), rows, weight.cols, weight.cols};
@@ -49,7 +51,9 @@ TEST(Linear, IsTheMatrixProductWithItsBias) {
   for (std::int64_t r = 0; r < kRows; ++r) {
     for (std::int64_t n = 0; n < kOutputs; ++n) {
       double sum = static_cast<double>(n);
-      for (std::int64_t k = 0; k < kInputs; ++k) sum += static_cast<double>(w[static_cast<std::size_t>(n * kInputs + k)]) * x[static_cast<std::size_t>(r * kInputs + k)];
+      for (std::int64_t k = 0; k < kInputs; ++k)
+        sum += static_cast<double>(w[static_cast<std::size_t>(n * kInputs + k)]) *
+               x[static_cast<std::size_t>(r * kInputs + k)];
       ASSERT_NEAR(y[static_cast<std::size_t>(r * kOutputs + n)], sum, 5e-5) << r << ", " << n;
     }
   }
@@ -98,8 +102,10 @@ TEST(Linear, WrongShapesAreBugs) {
   AlignedBuffer buffer(1 << 16);
   const std::vector<float> x(64);
   const PackedRows good = pack_rows({x.data(), 1, 64, 64}, WeightType::kF32, buffer.data(), machine.exec());
-  EXPECT_THROW(linear(weight, {WeightType::kBF16, 1, 64, buffer.data()}, {y.data(), 1, 32, 32}, machine.exec()), InternalError);
-  EXPECT_THROW(linear(weight, {WeightType::kF32, 1, 63, buffer.data()}, {y.data(), 1, 32, 32}, machine.exec()), InternalError);
+  EXPECT_THROW(linear(weight, {WeightType::kBF16, 1, 64, buffer.data()}, {y.data(), 1, 32, 32}, machine.exec()),
+               InternalError);
+  EXPECT_THROW(linear(weight, {WeightType::kF32, 1, 63, buffer.data()}, {y.data(), 1, 32, 32}, machine.exec()),
+               InternalError);
   EXPECT_THROW(linear(weight, good, {y.data(), 1, 31, 31}, machine.exec()), InternalError);
   EXPECT_THROW(linear(weight, good, {y.data(), 2, 32, 32}, machine.exec()), InternalError);
 }

@@ -6,7 +6,8 @@
 namespace drafthorse {
 
 void rms_norm(ConstRows x, const float* weight, float eps, Rows out, const ExecContext& exec) {
-  DRAFTHORSE_CHECK(x.rows == out.rows && x.cols == out.cols, x.rows << " x " << x.cols << " into " << out.rows << " x " << out.cols);
+  DRAFTHORSE_CHECK(x.rows == out.rows && x.cols == out.cols,
+                   x.rows << " x " << x.cols << " into " << out.rows << " x " << out.cols);
   for_ranges(exec, x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) exec.kernels.rms_norm(x.row(r), weight, eps, x.cols, out.row(r));
   });

@@ -5,8 +5,8 @@
 
 namespace drafthorse {
 
-/// out = x / sqrt(mean(x^2) + eps) * weight, row by row (Zhang, Sennrich: "Root mean square layer normalization", 2019). weight [cols].
-/// In place allowed.
+/// out = x / sqrt(mean(x^2) + eps) * weight, row by row (Zhang, Sennrich: "Root mean square layer normalization",
+/// 2019). weight [cols]. In place allowed.
 void rms_norm(ConstRows x, const float* weight, float eps, Rows out, const ExecContext& exec);
 
 /// x += a, then out = rms_norm(x): what stands between two sublayers of a residual network.

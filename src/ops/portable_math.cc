@@ -7,7 +7,8 @@
 namespace drafthorse {
 namespace {
 
-// A constant as a sum of parts. The first two have 30 bits, so that their product with a whole number below 2^23 is exact.
+// A constant as a sum of parts. The first two have 30 bits, so that their product with a whole number below 2^23 is
+// exact.
 struct Parts {
   double high;
   double middle;
@@ -19,7 +20,9 @@ constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 constexpr double kOneOverLn2 = 0x1.71547652b82fep+0;
 constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
 
-double remainder_of(double x, double k, const Parts& unit) { return ((x - k * unit.high) - k * unit.middle) - k * unit.low; }
+double remainder_of(double x, double k, const Parts& unit) {
+  return ((x - k * unit.high) - k * unit.middle) - k * unit.low;
+}
 
 // Taylor series, smallest term first. |r| <= pi / 4: the first term left out is below 1e-20.
 double sin_near_zero(double r) {
@@ -45,10 +48,14 @@ SinCos portable_sin_cos(double x) {
   const double s = sin_near_zero(r);
   const double c = cos_near_zero(r);
   switch (static_cast<long long>(k) & 3) {
-    case 0: return {s, c};
-    case 1: return {c, -s};
-    case 2: return {-s, -c};
-    default: return {-c, s};
+    case 0:
+      return {s, c};
+    case 1:
+      return {c, -s};
+    case 2:
+      return {-s, -c};
+    default:
+      return {-c, s};
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace drafthorse {
 
-RopeTable::RopeTable(std::span<const double> inverse_frequencies, double amplitude, std::int64_t positions, bool interleaved,
-                     ThreadPool& pool)
+RopeTable::RopeTable(std::span<const double> inverse_frequencies, double amplitude, std::int64_t positions,
+                     bool interleaved, ThreadPool& pool)
     : half_(static_cast<std::int64_t>(inverse_frequencies.size())), positions_(positions), interleaved_(interleaved) {
   DRAFTHORSE_CHECK(half_ >= 1 && positions >= 1, half_ << " frequencies, " << positions << " positions");
   const auto bytes = static_cast<std::size_t>(half_ * positions) * sizeof(float);

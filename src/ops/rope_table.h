@@ -8,13 +8,14 @@
 
 namespace drafthorse {
 
-/// Cosines and sines of a rotary embedding (Su et al.: "RoFormer", 2021) for positions [0, positions), computed once, in double precision,
-/// with the same bits on every machine, then rounded to float32.
+/// Cosines and sines of a rotary embedding (Su et al.: "RoFormer", 2021) for positions [0, positions), computed once,
+/// in double precision, with the same bits on every machine, then rounded to float32.
 class RopeTable {
  public:
-  /// Angle of frequency i at position p: p * inverse_frequencies[i]. Cosines and sines are multiplied by `amplitude`. `interleaved`: pairs
-  /// (2i, 2i + 1) rotate, else (i, i + half).
-  RopeTable(std::span<const double> inverse_frequencies, double amplitude, std::int64_t positions, bool interleaved, ThreadPool& pool);
+  /// Angle of frequency i at position p: p * inverse_frequencies[i]. Cosines and sines are multiplied by `amplitude`.
+  /// `interleaved`: pairs (2i, 2i + 1) rotate, else (i, i + half).
+  RopeTable(std::span<const double> inverse_frequencies, double amplitude, std::int64_t positions, bool interleaved,
+            ThreadPool& pool);
 
   /// Frequencies: half of the rotating dims.
   std::int64_t half() const { return half_; }

@@ -19,7 +19,8 @@ struct Matrix {
   std::int64_t rows, cols, stride;
   std::vector<float> values;
 
-  Matrix(std::int64_t r, std::int64_t c, std::uint64_t seed = 0) : rows(r), cols(c), stride(c + 3), values(static_cast<std::size_t>(r * stride), -99.0f) {
+  Matrix(std::int64_t r, std::int64_t c, std::uint64_t seed = 0)
+      : rows(r), cols(c), stride(c + 3), values(static_cast<std::size_t>(r * stride), -99.0f) {
     for (std::int64_t i = 0; seed != 0 && i < r; ++i) {
       for (std::int64_t k = 0; k < c; ++k) {
         at(i, k) = static_cast<float>(splitmix64(seed, static_cast<std::uint64_t>(i * c + k)) >> 40) * 0x1p-22f - 2.0f;
@@ -66,7 +67,8 @@ TEST(RowOps, SiluMultiplyMayWriteOverTheGate) {
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < 2100; ++c) {
         const double gate = original.at(r, c);
-        ASSERT_NEAR(gate_up.at(r, c), gate / (1.0 + std::exp(-gate)) * original.at(r, 2100 + c), 1e-5) << r << ", " << c;
+        ASSERT_NEAR(gate_up.at(r, c), gate / (1.0 + std::exp(-gate)) * original.at(r, 2100 + c), 1e-5)
+            << r << ", " << c;
         ASSERT_EQ(gate_up.at(r, 2100 + c), original.at(r, 2100 + c));
       }
     }

@@ -1,7 +1,6 @@
 #include "ops/unembed.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -9,8 +8,8 @@
 namespace drafthorse {
 namespace {
 
-constexpr std::int64_t kStreams = 4;
-// Tiles of one range. Few rows: longer read streams and fewer reductions. Many rows: the range's logits stay in the caches.
+// Tiles of one range. Few rows: fewer reductions. Many rows: the range's logits stay in the
+// caches.
 constexpr std::int64_t kTilesFewRows = 16;
 constexpr std::int64_t kTilesManyRows = 4;
 constexpr std::int64_t kFewRows = 16;
@@ -39,9 +38,11 @@ struct Partial {
 
 }  // namespace
 
-void unembed(const PackedMatrix& head, const PackedRows& hidden, const UnembedTask& task, Arena& scratch, const ExecContext& exec) {
+void unembed(const PackedMatrix& head, const PackedRows& hidden, const UnembedTask& task, Arena& scratch,
+             const ExecContext& exec) {
   const std::int64_t rows = hidden.rows;
-  DRAFTHORSE_CHECK(hidden.type == head.type && hidden.cols == head.cols, hidden.cols << " columns, head has " << head.cols);
+  DRAFTHORSE_CHECK(hidden.type == head.type && hidden.cols == head.cols,
+                   hidden.cols << " columns, head has " << head.cols);
   const bool stored = task.logits.data != nullptr;
   DRAFTHORSE_CHECK(!stored || (task.logits.rows == rows && task.logits.cols == head.rows), "shape of the logits");
   const std::int64_t range_tiles = rows <= kFewRows ? kTilesFewRows : kTilesManyRows;
@@ -52,7 +53,8 @@ void unembed(const PackedMatrix& head, const PackedRows& hidden, const UnembedTa
   const int threads = exec.pool.threads();
   auto* partials = scratch.array<Partial>(static_cast<std::size_t>(threads));
   for (int t = 0; t < threads; ++t) {
-    partials[t] = {scratch.array<Best>(static_cast<std::size_t>(rows)), scratch.array<std::uint64_t>(static_cast<std::size_t>(rows)),
+    partials[t] = {scratch.array<Best>(static_cast<std::size_t>(rows)),
+                   scratch.array<std::uint64_t>(static_cast<std::size_t>(rows)),
                    stored ? Rows{} : scratch.rows(rows, range), false};
   }
 
@@ -64,18 +66,14 @@ void unembed(const PackedMatrix& head, const PackedRows& hidden, const UnembedTa
     const std::int64_t width = std::min(head.rows, last_tile * kTileRows) - first;
     float* y = stored ? task.logits.data + first : mine.logits.data;
     const std::int64_t stride = stored ? task.logits.stride : mine.logits.stride;
-    // The range is a small matrix of its own, walked in lock-step from its quarters.
-    const std::int64_t steps = (last_tile - first_tile + kStreams - 1) / kStreams;
-    for (std::int64_t step = 0; step < steps; ++step) {
-      std::array<std::int64_t, kStreams> walked;
-      int count = 0;
-      for (std::int64_t tile = step; tile < last_tile - first_tile; tile += steps) walked[static_cast<std::size_t>(count++)] = tile;
+    // The range is a small matrix of its own.
+    for (std::int64_t tile = 0; tile < last_tile - first_tile; ++tile) {
       exec.kernels.linear({.type = head.type,
                            .weights = head.data.data() + static_cast<std::size_t>(first_tile) * head.tile_bytes(),
                            .tile_bytes = head.tile_bytes(),
                            .groups = head.groups(),
-                           .tiles = walked.data(),
-                           .tile_count = count,
+                           .tiles = &tile,
+                           .tile_count = 1,
                            .x = hidden.data,
                            .rows = rows,
                            .bias = head.bias.size() == 0 ? nullptr : head.bias.as<float>() + first,

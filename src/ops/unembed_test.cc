@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kWidth = 64;
 
-/// A head whose row n is `scale(n)` in column 0 and 0 elsewhere: with a hidden row of (h, 0, ..) the logit of n is scale(n) * h.
+/// A head whose row n is `scale(n)` in column 0 and 0 elsewhere: with a hidden row of (h, 0, ..) the logit of n is
+/// scale(n) * h.
 template <typename Scale>
 PackedMatrix head_of(std::int64_t vocab, Scale scale) {
   std::vector<float> values(static_cast<std::size_t>(vocab * kWidth));
@@ -31,7 +32,8 @@ struct Results {
   std::vector<std::uint64_t> hash;
   std::vector<float> logits;
 };
-Results run(const PackedMatrix& head, const std::vector<float>& firsts, bool stored, const ExecContext& exec, float multiplier = 1.0f, float cap = 0.0f) {
+Results run(const PackedMatrix& head, const std::vector<float>& firsts, bool stored, const ExecContext& exec,
+            float multiplier = 1.0f, float cap = 0.0f) {
   const auto rows = static_cast<std::int64_t>(firsts.size());
   std::vector<float> x(static_cast<std::size_t>(rows * kWidth));
   for (std::int64_t r = 0; r < rows; ++r) x[static_cast<std::size_t>(r * kWidth)] = firsts[static_cast<std::size_t>(r)];
@@ -50,7 +52,9 @@ Results run(const PackedMatrix& head, const std::vector<float>& firsts, bool sto
   return results;
 }
 
-float noise(std::int64_t n) { return static_cast<float>(splitmix64(9, static_cast<std::uint64_t>(n)) >> 40) * 0x1p-24f; }
+float noise(std::int64_t n) {
+  return static_cast<float>(splitmix64(9, static_cast<std::uint64_t>(n)) >> 40) * 0x1p-24f;
+}
 
 TEST(Unembed, ArgmaxAndHashAreThoseOfTheWholeRow) {
   for (const std::int64_t vocab : {1, 33, 512, 513, 3000}) {
@@ -66,8 +70,10 @@ TEST(Unembed, ArgmaxAndHashAreThoseOfTheWholeRow) {
         EXPECT_EQ(whole.hash, reduced.hash);
         for (std::int64_t r = 0; r < rows; ++r) {
           const float* row = whole.logits.data() + r * vocab;
-          EXPECT_EQ(whole.argmax[static_cast<std::size_t>(r)], machine.exec().kernels.argmax(row, vocab)) << vocab << ", row " << r;
-          EXPECT_EQ(whole.hash[static_cast<std::size_t>(r)], machine.exec().kernels.logits_hash(row, 0, vocab)) << vocab << ", row " << r;
+          EXPECT_EQ(whole.argmax[static_cast<std::size_t>(r)], machine.exec().kernels.argmax(row, vocab))
+              << vocab << ", row " << r;
+          EXPECT_EQ(whole.hash[static_cast<std::size_t>(r)], machine.exec().kernels.logits_hash(row, 0, vocab))
+              << vocab << ", row " << r;
           for (std::int64_t n = 0; n < vocab; ++n) EXPECT_EQ(row[n], noise(n) * firsts[static_cast<std::size_t>(r)]);
         }
       }
@@ -78,7 +84,8 @@ TEST(Unembed, ArgmaxAndHashAreThoseOfTheWholeRow) {
 TEST(Unembed, TheLowestIdWinsATieAcrossRanges) {
   Machine machine(3);
   for (const std::int64_t first : {0, 31, 511, 700, 1400}) {
-    const PackedMatrix head = head_of(2000, [&](std::int64_t n) { return n == first || n == 1500 || n == 1999 ? 2.0f : 1.0f; });
+    const PackedMatrix head =
+        head_of(2000, [&](std::int64_t n) { return n == first || n == 1500 || n == 1999 ? 2.0f : 1.0f; });
     EXPECT_EQ(run(head, {1.0f}, false, machine.exec()).argmax[0], first);
   }
 }

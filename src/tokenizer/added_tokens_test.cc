@@ -14,7 +14,7 @@ std::string split(std::vector<AddedToken> tokens, const std::string& text) {
   std::string shown;
   for (const auto& part : parts) {
     if (!shown.empty()) shown += '|';
-    shown += part.id < 0 ? std::string(part.text) : "<" + std::to_string(part.id) + ">";
+    shown += part.id < 0 ? std::string(part.text) : std::string("<").append(std::to_string(part.id)).append(">");
   }
   return shown;
 }

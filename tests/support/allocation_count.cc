@@ -1,8 +1,9 @@
 #include "support/allocation_count.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -42,6 +43,5 @@ extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcep
 
 extern "C" void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   drafthorse::count_allocation();
-  static const auto real = reinterpret_cast<decltype(&mmap)>(::dlsym(RTLD_NEXT, "mmap"));
-  return real(address, bytes, protection, flags, file, offset);
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }

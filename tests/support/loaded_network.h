@@ -21,7 +21,9 @@ struct LoadedTarget {
   std::unique_ptr<Model> model;
 
   LoadedTarget(const std::string& folder, const ModelOptions& options, ExecContext& exec)
-      : tensors(open_safetensors(folder)), config(read_target_config(folder)), model(load_target(*tensors, config, options, exec)) {}
+      : tensors(open_safetensors(folder)),
+        config(read_target_config(folder)),
+        model(load_target(*tensors, config, options, exec)) {}
 };
 
 /// The same for a draft of `target`.
@@ -31,11 +33,16 @@ struct LoadedDraft {
   std::unique_ptr<DraftModel> model;
 
   LoadedDraft(const std::string& folder, DraftTarget& target, const ModelOptions& options, ExecContext& exec)
-      : tensors(open_safetensors(folder)), config(read_draft_config(folder)), model(load_draft(*tensors, config, target, options, exec)) {}
+      : tensors(open_safetensors(folder)),
+        config(read_draft_config(folder)),
+        model(load_draft(*tensors, config, target, options, exec)) {}
 };
 
 /// Options under which a network computes what float32 software does.
-inline ModelOptions exact_options() { return {.weights = WeightType::kF32, .kv_type = ElementType::kF32, .context = 0, .page_positions = 64, .progress = {}}; }
+inline ModelOptions exact_options() {
+  return {
+      .weights = WeightType::kF32, .kv_type = ElementType::kF32, .context = 0, .page_positions = 64, .progress = {}};
+}
 
 /// A copied matrix of float32 rows.
 struct RowCopy {
@@ -51,7 +58,9 @@ struct RowCopy {
     for (std::int64_t r = 0; r < x.rows; ++r) values.insert(values.end(), x.row(r), x.row(r) + x.cols);
   }
   ConstRows view() const { return {values.data(), rows, cols, cols}; }
-  std::span<const float> row(std::int64_t r) const { return {values.data() + r * cols, static_cast<std::size_t>(cols)}; }
+  std::span<const float> row(std::int64_t r) const {
+    return {values.data() + r * cols, static_cast<std::size_t>(cols)};
+  }
   bool operator==(const RowCopy&) const = default;
 };
 
@@ -60,7 +69,8 @@ struct PassCopy {
   RowCopy hidden;
   RowCopy taps;
 };
-inline PassCopy forward_one(Model& model, CacheSet& caches, std::span<const std::int32_t> ids, std::span<const std::int64_t> taps = {}) {
+inline PassCopy forward_one(Model& model, CacheSet& caches, std::span<const std::int32_t> ids,
+                            std::span<const std::int64_t> taps = {}) {
   const SequenceRows sequence{ids, &caches};
   const ForwardResult result = model.forward({{&sequence, 1}, taps});
   return {RowCopy(result.hidden), RowCopy(result.taps)};

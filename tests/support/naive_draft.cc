@@ -26,7 +26,8 @@ std::vector<double> NaiveDraft::linear(const std::vector<double>& x, const std::
 }
 
 /// Norms each head, then turns its pairs by slot * theta^(-2i / head_dim).
-std::vector<double> NaiveDraft::heads_of(const std::vector<double>& x, int count, const std::string& norm_name, int slot) const {
+std::vector<double> NaiveDraft::heads_of(const std::vector<double>& x, int count, const std::string& norm_name,
+                                         int slot) const {
   std::vector<double> out;
   for (int h = 0; h < count; ++h) {
     std::vector<double> head = norm({x.begin() + h * head_dim, x.begin() + (h + 1) * head_dim}, norm_name);
@@ -61,7 +62,8 @@ NaiveRows NaiveDraft::block(const NaiveRows& features, const NaiveRows& embeddin
     const std::size_t width = static_cast<std::size_t>(hidden);
     for (std::size_t t = 0; has("aux_hidden_norms." + std::to_string(t) + ".weight"); ++t) {
       const auto first = feature.begin() + static_cast<std::ptrdiff_t>(t * width);
-      const std::vector<double> tap = norm({first, first + hidden}, "aux_hidden_norms." + std::to_string(t) + ".weight");
+      const std::vector<double> tap =
+          norm({first, first + hidden}, "aux_hidden_norms." + std::to_string(t) + ".weight");
       for (std::size_t i = 0; i < width; ++i) fused[t * width + i] = tap[i];
     }
     context_rows.push_back(norm(linear(fused, "fc"), "hidden_norm.weight"));
@@ -75,7 +77,8 @@ NaiveRows NaiveDraft::block(const NaiveRows& features, const NaiveRows& embeddin
     const std::string at = "layers." + std::to_string(layer) + ".";
     const std::string attention = at + "self_attn.";
     NaiveRows inputs;
-    for (const std::vector<double>& row : context_rows) inputs.push_back(laguna ? norm(row, at + "input_layernorm.weight") : row);
+    for (const std::vector<double>& row : context_rows)
+      inputs.push_back(laguna ? norm(row, at + "input_layernorm.weight") : row);
     for (const std::vector<double>& row : stream) inputs.push_back(norm(row, at + "input_layernorm.weight"));
     NaiveRows keys;
     NaiveRows values;
@@ -97,21 +100,24 @@ NaiveRows NaiveDraft::block(const NaiveRows& features, const NaiveRows& embeddin
           if (!sees(layer, slot, key)) continue;
           double score = 0.0;
           for (int d = 0; d < head_dim; ++d) {
-            score += q[static_cast<std::size_t>(h * head_dim + d)] * keys[static_cast<std::size_t>(key)][static_cast<std::size_t>(kv_first + d)];
+            score += q[static_cast<std::size_t>(h * head_dim + d)] *
+                     keys[static_cast<std::size_t>(key)][static_cast<std::size_t>(kv_first + d)];
           }
           weights[static_cast<std::size_t>(key)] = std::exp(score / std::sqrt(static_cast<double>(head_dim)));
           total += weights[static_cast<std::size_t>(key)];
         }
         for (int key = 0; key < slots; ++key) {
           for (int d = 0; d < head_dim; ++d) {
-            mixed[static_cast<std::size_t>(h * head_dim + d)] += weights[static_cast<std::size_t>(key)] / total *
-                                                                values[static_cast<std::size_t>(key)][static_cast<std::size_t>(kv_first + d)];
+            mixed[static_cast<std::size_t>(h * head_dim + d)] +=
+                weights[static_cast<std::size_t>(key)] / total *
+                values[static_cast<std::size_t>(key)][static_cast<std::size_t>(kv_first + d)];
           }
         }
       }
       if (has(attention + "g_proj.weight")) {
         const std::vector<double> gate = linear(x, attention + "g_proj");
-        for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] *= std::log1p(std::exp(gate[i / static_cast<std::size_t>(head_dim)]));
+        for (std::size_t i = 0; i < mixed.size(); ++i)
+          mixed[i] *= std::log1p(std::exp(gate[i / static_cast<std::size_t>(head_dim)]));
       }
       const std::vector<double> delta = linear(mixed, attention + "o_proj");
       for (std::size_t i = 0; i < row.size(); ++i) row[i] += delta[i];

@@ -67,8 +67,8 @@ inline void expect_close(const RowCopy& actual, const RowCopy& expected, double 
     at = i;
   }
   const auto cols = static_cast<std::size_t>(actual.cols);
-  EXPECT_LE(worst, bound) << what << ": row " << at / cols << ", column " << at % cols << ": " << actual.values[at] << " against "
-                          << expected.values[at];
+  EXPECT_LE(worst, bound) << what << ": row " << at / cols << ", column " << at % cols << ": " << actual.values[at]
+                          << " against " << expected.values[at];
 }
 
 }  // namespace drafthorse

@@ -96,7 +96,8 @@ Json common_config(const Shape& shape, const std::string& architecture) {
 
 }  // namespace
 
-void TinyCheckpoint::add(const std::string& name, std::vector<std::int64_t> shape, float centre, float spread, std::uint64_t seed) {
+void TinyCheckpoint::add(const std::string& name, std::vector<std::int64_t> shape, float centre, float spread,
+                         std::uint64_t seed) {
   TinyTensor tensor{std::move(shape), {}};
   const std::uint64_t key = mix64(seed) ^ hash_of(name);
   const auto count = static_cast<std::uint64_t>(product(tensor.shape));
@@ -139,7 +140,8 @@ void TinyCheckpoint::write(const std::string& folder, ElementType type) const {
   for (const auto& [name, tensor] : tensors) {
     const std::size_t begin = data.size();
     for (const float value : tensor.values) append(data, type, value);
-    header[name] = {{"dtype", std::string(element_name(type))}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+    header[name] = {
+        {"dtype", std::string(element_name(type))}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
   const std::string text = header.dump();
   std::string length;
@@ -179,8 +181,10 @@ TinyCheckpoint tiny_draft(const TinyDraftShape& shape) {
   checkpoint.config["dflash_config"] = {{"mask_token_id", shape.mask_token_id}, {"target_layer_ids", shape.taps}};
   const auto features = static_cast<int>(shape.taps.size()) * shape.hidden;
   add_linear(checkpoint, {"", shape.seed}, "fc", shape.hidden, features);
-  for (const char* norm : {"hidden_norm", "norm"}) checkpoint.add(std::string(norm) + ".weight", {shape.hidden}, 1.0f, 0.4f, shape.seed);
-  for (int i = 0; i < shape.layers; ++i) add_layer(checkpoint, shape, {"layers." + std::to_string(i) + ".", shape.seed}, true);
+  for (const char* norm : {"hidden_norm", "norm"})
+    checkpoint.add(std::string(norm) + ".weight", {shape.hidden}, 1.0f, 0.4f, shape.seed);
+  for (int i = 0; i < shape.layers; ++i)
+    add_layer(checkpoint, shape, {"layers." + std::to_string(i) + ".", shape.seed}, true);
   return checkpoint;
 }
 

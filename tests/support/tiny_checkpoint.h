@@ -22,7 +22,8 @@ struct TinyCheckpoint {
   std::map<std::string, TinyTensor> tensors;
 
   /// Adds (or replaces) a tensor of random values: `centre` + `spread` * uniform in [-1, 1).
-  void add(const std::string& name, std::vector<std::int64_t> shape, float centre, float spread, std::uint64_t seed = 0);
+  void add(const std::string& name, std::vector<std::int64_t> shape, float centre, float spread,
+           std::uint64_t seed = 0);
   /// Rows [begin, end) of a matrix, or values of a vector.
   TinyTensor slice(const std::string& name, std::int64_t begin, std::int64_t end) const;
   /// Stacks matrices (or vectors) into `name` and removes them: q, k, v become qkv.

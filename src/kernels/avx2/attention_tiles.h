@@ -82,8 +82,8 @@ DRAFTHORSE_INLINE void vector_scores(const std::byte* tile, Index ahead, Index h
   unroll<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sums[i.value] = _mm256_setzero_ps(); });
   const Index steps = head_dim / Cache::kElements;
   for (Index step = 0; step < steps; ++step) {
-    _mm_prefetch(tile + ahead + step * kKeyStep, _MM_HINT_T0);
-    if constexpr (kVectors == 4) _mm_prefetch(tile + ahead + step * kKeyStep + 64, _MM_HINT_T0);
+    _mm_prefetch(tile + ahead + step * kKeyStep, _MM_HINT_T1);
+    if constexpr (kVectors == 4) _mm_prefetch(tile + ahead + step * kKeyStep + 64, _MM_HINT_T1);
     multiply_words<Cache, kRows, kVectors>(tile + step * kKeyStep, query + step * Cache::kElements, kQueryStride, sums);
   }
   unroll<kRows>([&](auto r) __attribute__((always_inline)) {
@@ -164,8 +164,8 @@ DRAFTHORSE_INLINE void vector_values(const std::byte* tile, Index ahead, Index f
     });
   });
   for (Index step = first; step < last; ++step) {
-    _mm_prefetch(tile + ahead + step * head_dim * 4, _MM_HINT_T0);
-    if constexpr (kVectors == 4) _mm_prefetch(tile + ahead + step * head_dim * 4 + 64, _MM_HINT_T0);
+    _mm_prefetch(tile + ahead + step * head_dim * 4, _MM_HINT_T1);
+    if constexpr (kVectors == 4) _mm_prefetch(tile + ahead + step * head_dim * 4 + 64, _MM_HINT_T1);
     multiply_words<Cache, kRows, kVectors>(tile + step * head_dim * 4, weight + step * Cache::kElements, kWeightStride,
                                            sums);
   }

@@ -88,7 +88,7 @@ class ChunkRows {
     const Index begin = block.common_begin > start ? block.common_begin - start : 0;
     const Index end = block.common_end < start + kTilePositions ? block.common_end - start : kTilePositions;
     if (begin >= end) return;
-    const Index next = tile + tiles_together(block.rows);
+    const Index next = tile + tiles_ahead(block.rows);
     const Index ahead = next < plan_.last_tile ? plan_.key_tiles[next] - plan_.key_tiles[tile] : 0;
     kValues[block.rows - 1](value_tile(tile), ahead, begin, end, task_.head_dim, weight(block.first, tile),
                             out_ + block.first * task_.head_dim);

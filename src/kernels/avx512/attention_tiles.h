@@ -51,16 +51,14 @@ DRAFTHORSE_INLINE void unroll(F f) {
 /// Rows of a register block.
 constexpr int kBlockRows = 8;
 
-/// Tiles whose keys are walked together: few rows leave too few sums to hide the latency of a multiply-add. Memory is
-/// fetched as many tiles ahead, to the second-level cache when that is more than the first level holds.
+/// Tiles whose keys are walked together: few rows leave too few sums to hide the latency of a multiply-add.
 constexpr int tiles_together(int rows) { return rows <= 2 ? 4 : rows <= 4 ? 2 : 1; }
 /// Vectors of values walked together, for the same reason.
 constexpr int vectors_together(int rows) { return rows <= 2 ? 8 : rows <= 4 ? 4 : 2; }
 
-template <int kTilesAhead>
-DRAFTHORSE_INLINE void prefetch(const std::byte* line) {
-  _mm_prefetch(line, kTilesAhead == 1 ? _MM_HINT_T0 : _MM_HINT_T1);
-}
+/// How many tiles ahead memory is fetched, to the second-level cache: further than the hardware looks, since the tiles
+/// of one head lie apart.
+constexpr int tiles_ahead(int rows) { return rows <= 4 ? 4 : 2; }
 
 /// Scores of kRows rows for kTiles tiles: lane = position, one running sum over ascending dimensions. On the way it
 /// fetches the kTiles tiles after them.
@@ -74,9 +72,9 @@ DRAFTHORSE_INLINE void tile_scores(const std::byte* const* tiles, Index head_dim
       const std::byte* words = tiles[t.value] + step * kKeyStep;
       const auto low = Cache::split(_mm512_load_si512(words));
       const auto high = Cache::split(_mm512_load_si512(words + 64));
-      const std::byte* ahead = tiles[kTiles + t.value] + step * kKeyStep;
-      prefetch<kTiles>(ahead);
-      prefetch<kTiles>(ahead + 64);
+      const std::byte* ahead = tiles[tiles_ahead(kRows) + t.value] + step * kKeyStep;
+      _mm_prefetch(ahead, _MM_HINT_T1);
+      _mm_prefetch(ahead + 64, _MM_HINT_T1);
       unroll<kRows>([&](auto r) __attribute__((always_inline)) {
         const float* factors = query + r.value * kQueryStride + step * Cache::kFactors;
         constexpr int kSum = (t.value * kRows + r.value) * 2;
@@ -166,7 +164,7 @@ DRAFTHORSE_INLINE void vector_values(const std::byte* tile, Index ahead, Index f
     const std::byte* words = tile + step * head_dim * 4;
     unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
       const auto value = Cache::split(_mm512_loadu_si512(words + v.value * 64));
-      prefetch<tiles_together(kRows)>(words + ahead + v.value * 64);
+      _mm_prefetch(words + ahead + v.value * 64, _MM_HINT_T1);
       unroll<kRows>([&](auto r) __attribute__((always_inline)) {
         __m512& sum = sums[r.value * kVectors + v.value];
         sum = Cache::add(sum, value, weight + r.value * kWeightStride + step * Cache::kFactors);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "base/check.h"
 #include "cache/kv_cache.h"
 #include "checkpoint/draft_names.h"
+#include "model/arch/dflash_layout.h"
 #include "model/layers/context_attention.h"
 #include "model/layers/linear_input.h"
 #include "model/layers/memory_need.h"
@@ -21,102 +21,6 @@
 
 namespace drafthorse {
 namespace {
-
-/// The names and shapes of a draft's tensors.
-struct DflashLayout {
-  const DraftConfig& config;
-  const ModelOptions& options;
-  DraftNames names;
-  std::int64_t context;  // positions: the target's
-  bool aux_norms;
-
-  DflashLayout(const TensorSource& tensors, const DraftConfig& draft, const ModelOptions& how, std::int64_t positions)
-      : config(draft), options(how), names(find_draft_names(tensors)), context(positions), aux_norms(has_aux_norms(tensors)) {}
-
-  std::string aux_norm(int tap) const { return names.prefix + "aux_hidden_norms." + std::to_string(tap) + ".weight"; }
-  std::string attention_module(int layer) const { return names.layer(layer) + "self_attn"; }
-  std::int64_t feature_width() const { return std::int64_t{config.taps()} * config.hidden_size; }
-  std::string part(int layer, const char* what) const { return std::string(what) + " of draft layer " + std::to_string(layer); }
-  std::string attention_owner(int layer) const {
-    return part(layer, "the attention") + " needs q_proj, k_proj and v_proj (or qkv_proj), o_proj, q_norm and k_norm";
-  }
-  AttentionBlockShape attention() const {
-    return {.hidden = config.hidden_size,
-            .heads = config.num_attention_heads,
-            .kv = {options.kv_type, config.num_key_value_heads, config.head_dim, options.page_positions},
-            .norm_eps = static_cast<float>(config.rms_norm_eps),
-            .qk_norm = true,
-            .qkv_bias = BiasRule::kOptional,
-            .o_bias = BiasRule::kOptional};
-  }
-  std::vector<LinearSpec> mlp(int layer) const {
-    return SwigluMlp::specs(names.layer(layer) + "mlp", config.hidden_size, config.intermediate_size, BiasRule::kOptional,
-                            part(layer, "the MLP") + " needs gate_proj, up_proj and down_proj");
-  }
-  LinearSpec fc() const {
-    return {.parts = {{.module = names.fc, .rows = config.hidden_size}},
-            .cols = feature_width(),
-            .bias = BiasRule::kOptional,
-            .owner = "the projection of " + std::to_string(config.taps()) + " taps of width " + std::to_string(config.hidden_size)};
-  }
-  std::uint64_t linear_bytes(const TensorSource& tensors) const {
-    std::uint64_t sum = held_bytes(fc(), tensors, options);
-    for (int i = 0; i < config.num_hidden_layers; ++i) {
-      const ContextAttention::Specs specs = ContextAttention::specs(tensors, attention_module(i), attention(), attention_owner(i));
-      for (const LinearSpec* spec : {&specs.q, &specs.kv, &specs.o}) sum += held_bytes(*spec, tensors, options);
-      if (specs.gate) sum += held_bytes(*specs.gate, tensors, options);
-      for (const LinearSpec& spec : mlp(i)) sum += held_bytes(spec, tensors, options);
-    }
-    return sum;
-  }
-
- private:
-  bool has_aux_norms(const TensorSource& tensors) const {
-    int count = 0;
-    for (const std::string& name : tensors.names()) count += name.starts_with(names.prefix + "aux_hidden_norms.") ? 1 : 0;
-    if (count == 0) return false;
-    bool complete = count == config.taps();
-    for (int t = 0; t < config.taps(); ++t) complete = complete && tensors.has(aux_norm(t));
-    if (!complete) {
-      throw Error(tensors.path() + ": " + std::to_string(count) + " tensors \"" + names.prefix +
-                  "aux_hidden_norms.*\" where target_layer_ids has " + std::to_string(config.taps()) +
-                  " taps; there must be one per tap, numbered from 0, or none");
-    }
-    return true;
-  }
-};
-
-/// Which keys a block row sees by their distance.
-struct Visibility {
-  bool causal = false;
-  std::int64_t reach = -1;  ///< the largest distance, forwards and backwards; -1: any
-  bool operator==(const Visibility&) const = default;
-};
-
-Visibility visibility(const DraftConfig& config, int layer) {
-  Visibility rule{.causal = config.causal_in(layer)};
-  const int window = config.sliding_windows[static_cast<std::size_t>(layer)];
-  if (window > 0) rule.reach = config.window_inclusive ? window : window - 1;
-  return rule;
-}
-
-/// Attention of `rows` block rows from position `first` on, over all context before them and over themselves.
-AttentionPlan block_plan(const Visibility& rule, const AttentionShape& shape, std::int64_t first, std::int64_t rows, Arena& scratch,
-                         const ExecContext& exec) {
-  auto* begin = scratch.array<std::int64_t>(static_cast<std::size_t>(rows));
-  auto* end = scratch.array<std::int64_t>(static_cast<std::size_t>(rows));
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t position = first + r;
-    begin[r] = 0;
-    end[r] = rule.causal ? position + 1 : first + rows;
-    if (rule.reach >= 0) {
-      begin[r] = std::max<std::int64_t>(0, position - rule.reach);
-      end[r] = std::min(end[r], position + rule.reach + 1);
-    }
-  }
-  const QueryRun run{0, rows};
-  return AttentionPlan(shape, {&run, 1}, begin, end, scratch, exec);
-}
 
 struct DflashLayer {
   AlignedBuffer input_norm;
@@ -133,8 +37,7 @@ struct DflashLayer {
         visibility_index(visible) {}
 
   static AlignedBuffer norm(WeightLoader& loader, const DflashLayout& layout, int i, const char* name) {
-    return loader.vector(layout.names.layer(i) + name + ".weight", layout.config.hidden_size,
-                         layout.part(i, "the norms") + " are input_layernorm and post_attention_layernorm");
+    return loader.vector(layout.names.layer(i) + name + ".weight", layout.config.hidden_size, layout.norm_owner(i));
   }
 };
 
@@ -187,7 +90,8 @@ class DflashModel : public DraftModel {
     DRAFTHORSE_CHECK(context == 0 || features.cols == facts_.feature_width, features.cols << " feature columns");
     DRAFTHORSE_CHECK(block <= facts_.block_size, block << " block rows of " << facts_.block_size);
     const std::int64_t intermediate = layers_.front().mlp.intermediate();
-    std::byte* packing = scratch_.bytes(packing_bytes(rows, std::max({facts_.feature_width, shape_.q_cols(), intermediate}), exec_));
+    std::byte* packing =
+        scratch_.bytes(packing_bytes(rows, std::max({facts_.feature_width, shape_.q_cols(), intermediate}), exec_));
 
     // What a layer reads: context rows, the same in every layer, then the normed block rows of that layer.
     const Rows inputs = scratch_.rows(rows, hidden_);
@@ -200,8 +104,9 @@ class DflashModel : public DraftModel {
     const Rows normed = scratch_.rows(block, hidden_);
     const Rows delta = scratch_.rows(block, hidden_);
     const Rows gate_up = scratch_.rows(block, 2 * intermediate);
-    const ContextAttention::Scratch attention = {scratch_.rows(rows, 2 * shape_.kv_cols()), scratch_.rows(block, shape_.q_cols()),
-                                                 scratch_.rows(block, shape_.q_cols()), scratch_.rows(block, shape_.heads), packing};
+    const ContextAttention::Scratch attention = {
+        scratch_.rows(rows, 2 * shape_.kv_cols()), scratch_.rows(block, shape_.q_cols()),
+        scratch_.rows(block, shape_.q_cols()), scratch_.rows(block, shape_.heads), packing};
     const AttentionPlan* plans = plan_block(caches.offset() + context, block);
     if (block > 0) {
       target_.embed_raw(ids, h);
@@ -212,7 +117,8 @@ class DflashModel : public DraftModel {
       const DflashLayer& layer = layers_[i];
       if (norm_context_) rms_norm(context_rows, layer.input_norm.as<float>(), eps_, inputs.slice(0, context), exec_);
       auto& cache = static_cast<KvCache&>(caches.layer(static_cast<std::int64_t>(i)));
-      layer.attention.forward(inputs, context, cache, overlays_[i], plans[layer.visibility_index], rope_, attention, delta, exec_);
+      layer.attention.forward(inputs, context, cache, overlays_[i], plans[layer.visibility_index], rope_, attention,
+                              delta, exec_);
       if (block == 0) continue;
       add_rms_norm(delta, h, layer.post_attention_norm.as<float>(), eps_, normed, exec_);
       layer.mlp.forward(normed, gate_up, packing, delta, exec_);
@@ -223,7 +129,9 @@ class DflashModel : public DraftModel {
     return normed;
   }
 
-  void unembed(ConstRows hidden, const LogitsSink& sink) override { target_.raw_logits(hidden, output_multiplier_, softcap_, sink); }
+  void unembed(ConstRows hidden, const LogitsSink& sink) override {
+    target_.raw_logits(hidden, output_multiplier_, softcap_, sink);
+  }
 
  private:
   /// out = hidden_norm(fc(features)), each tap normed first where the draft says so.
@@ -232,8 +140,8 @@ class DflashModel : public DraftModel {
       const Rows normed = scratch_.rows(features.rows, features.cols);
       for (std::size_t t = 0; t < aux_norms_.size(); ++t) {
         const std::int64_t first = static_cast<std::int64_t>(t) * hidden_;
-        rms_norm(ConstRows{features.data + first, features.rows, hidden_, features.stride}, aux_norms_[t].as<float>(), eps_,
-                 Rows{normed.data + first, normed.rows, hidden_, normed.stride}, exec_);
+        rms_norm(ConstRows{features.data + first, features.rows, hidden_, features.stride}, aux_norms_[t].as<float>(),
+                 eps_, Rows{normed.data + first, normed.rows, hidden_, normed.stride}, exec_);
       }
       features = normed;
     }
@@ -250,7 +158,8 @@ class DflashModel : public DraftModel {
   const AttentionPlan* plan_block(std::int64_t first, std::int64_t rows) {
     auto* plans = scratch_.array<AttentionPlan>(rules_.size());
     for (std::size_t i = 0; i < rules_.size(); ++i) {
-      new (&plans[i]) AttentionPlan(rows == 0 ? AttentionPlan() : block_plan(rules_[i], attention_shape(shape_), first, rows, scratch_, exec_));
+      new (&plans[i]) AttentionPlan(
+          rows == 0 ? AttentionPlan() : block_plan(rules_[i], attention_shape(shape_), first, rows, scratch_, exec_));
     }
     return plans;
   }
@@ -296,9 +205,10 @@ std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const Draft
   return model;
 }
 
-MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target, const ModelOptions& options,
-                         std::int64_t rows) {
-  const DflashLayout layout(tensors, config, options, options.context > 0 ? options.context : target.max_position_embeddings);
+MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
+                         const ModelOptions& options, std::int64_t rows) {
+  const DflashLayout layout(tensors, config, options,
+                            options.context > 0 ? options.context : target.max_position_embeddings);
   return memory_need({.linear_bytes = layout.linear_bytes(tensors),
                       .layers = config.num_hidden_layers,
                       .intermediate = config.intermediate_size,

@@ -12,11 +12,11 @@
 
 namespace drafthorse {
 
-/// Block-diffusion drafts of the DFlash family (Chen et al.: "DFlash: block diffusion for flash speculative decoding", arXiv 2602.06036):
-/// DFlash, its Laguna variant and MuseGlimmer's. Contracts of load_draft and draft_memory.
+/// Block-diffusion drafts ("DFlash: block diffusion for flash speculative decoding"): DFlash itself, its Laguna variant
+/// and MuseGlimmer's. Contracts of load_draft and draft_memory.
 std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
                                         const ModelOptions& options, ExecContext& exec);
-MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target, const ModelOptions& options,
-                         std::int64_t rows);
+MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
+                         const ModelOptions& options, std::int64_t rows);
 
 }  // namespace drafthorse

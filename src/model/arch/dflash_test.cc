@@ -35,8 +35,14 @@ class Dflash : public testing::Test {
   void make(const TinyDraftShape& shape) {
     shape_ = shape;
     draft_ = tiny_draft(shape);
-    naive_ = {.layers = shape.layers, .hidden = shape.hidden, .heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim,
-              .windows = shape.windows, .causal = {}, .tensors = {}};
+    naive_ = {.layers = shape.layers,
+              .hidden = shape.hidden,
+              .heads = shape.heads,
+              .kv_heads = shape.kv_heads,
+              .head_dim = shape.head_dim,
+              .windows = shape.windows,
+              .causal = {},
+              .tensors = {}};
     naive_.windows.resize(static_cast<std::size_t>(shape.layers), 0);
     for (const int window : naive_.windows) naive_.causal.push_back(window > 0);
     copy_tensors();
@@ -44,7 +50,8 @@ class Dflash : public testing::Test {
   /// The twin has the tensors that `draft_` has now.
   void copy_tensors() {
     naive_.tensors.clear();
-    for (const auto& [name, tensor] : draft_.tensors) naive_.tensors[name] = {tensor.values.begin(), tensor.values.end()};
+    for (const auto& [name, tensor] : draft_.tensors)
+      naive_.tensors[name] = {tensor.values.begin(), tensor.values.end()};
   }
 
   LoadedDraft load(const ModelOptions& options = exact_options()) {
@@ -56,7 +63,8 @@ class Dflash : public testing::Test {
     RowCopy features;
     std::vector<float> row(shape_.taps.size() * static_cast<std::size_t>(shape_.hidden));
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(2.0 * draw_uniform(i, static_cast<std::uint64_t>(r), Purpose::kToken) - 1.0);
+      for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = static_cast<float>(2.0 * draw_uniform(i, static_cast<std::uint64_t>(r), Purpose::kToken) - 1.0);
       const auto cols = static_cast<std::int64_t>(row.size());
       features.append({row.data(), 1, cols, cols});
     }
@@ -98,7 +106,8 @@ class Dflash : public testing::Test {
         const auto ids = block_ids(rows);
         const auto caches = draft.model->make_caches();
         const RowCopy hidden(draft.model->forward(features.view(), ids, *caches));
-        expect_close(hidden, twin(features, ids), kBound, what + " " + std::to_string(rows) + " rows after " + std::to_string(context));
+        expect_close(hidden, twin(features, ids), kBound,
+                     what + " " + std::to_string(rows) + " rows after " + std::to_string(context));
       }
     }
   }
@@ -129,7 +138,8 @@ TEST_F(Dflash, ABlockWithoutAnyContextSeesItself) {
 }
 
 TEST_F(Dflash, WindowsAndCausalityAreThoseOfEachLayerToTheSlot) {
-  for (const std::optional<bool> causal : {std::optional<bool>(), std::optional<bool>(true), std::optional<bool>(false)}) {
+  for (const std::optional<bool> causal :
+       {std::optional<bool>(), std::optional<bool>(true), std::optional<bool>(false)}) {
     make({.layers = 3, .windows = {8, 8, 0}});
     if (causal) {
       draft_.config["is_causal"] = *causal;
@@ -196,7 +206,8 @@ TEST_F(Dflash, HeadsAreGatedBySoftplus) {
 
 TEST_F(Dflash, TapsAreNormedEachByItsOwnWeight) {
   make({.taps = {0, 1, 2}});
-  for (int t = 0; t < 3; ++t) draft_.add("aux_hidden_norms." + std::to_string(t) + ".weight", {shape_.hidden}, 1.0f, 0.5f);
+  for (int t = 0; t < 3; ++t)
+    draft_.add("aux_hidden_norms." + std::to_string(t) + ".weight", {shape_.hidden}, 1.0f, 0.5f);
   copy_tensors();
   expect_like_twin();
 }
@@ -218,7 +229,8 @@ TEST_F(Dflash, AFusedProjectionIsThatOfItsParts) {
 TEST_F(Dflash, LinearLayersMayHaveBiases) {
   make({});
   draft_.add("fc.bias", {shape_.hidden}, 0.0f, 0.5f);
-  draft_.add("layers.0.self_attn.v_proj.bias", {shape_.kv_heads * shape_.head_dim}, 0.0f, 0.5f);  // k_proj, stacked with it, has none
+  draft_.add("layers.0.self_attn.v_proj.bias", {shape_.kv_heads * shape_.head_dim}, 0.0f,
+             0.5f);  // k_proj, stacked with it, has none
   draft_.add("layers.0.self_attn.o_proj.bias", {shape_.hidden}, 0.0f, 0.5f);
   draft_.add("layers.1.mlp.up_proj.bias", {shape_.intermediate}, 0.0f, 0.5f);
   draft_.add("layers.1.mlp.down_proj.bias", {shape_.hidden}, 0.0f, 0.5f);
@@ -358,12 +370,14 @@ TEST_F(Dflash, EachMissingOrWrongTensorHasItsOwnMessage) {
   expect_load_error({"fc.weight", "[128, 64]", "[64, 128]"});
   make({});
   draft_.write(draft_folder_.path());
-  std::string file = read_text_file(draft_folder_ / "model.safetensors");  // v_proj keeps its bytes and is said to be whole numbers
+  std::string file =
+      read_text_file(draft_folder_ / "model.safetensors");  // v_proj keeps its bytes and is said to be whole numbers
   const std::size_t at = file.find("layers.0.self_attn.v_proj.weight");
   file.replace(file.find("F32", at), 3, "I32");
   draft_folder_.write("model.safetensors", file);
-  expect_error([&] { LoadedDraft(draft_folder_.path(), *target_->model, exact_options(), test_exec()); },
-               {"layers.0.self_attn.v_proj.weight", "I32", "cannot be stacked", "layers.0.self_attn.k_proj.weight", "F32"});
+  expect_error(
+      [&] { LoadedDraft(draft_folder_.path(), *target_->model, exact_options(), test_exec()); },
+      {"layers.0.self_attn.v_proj.weight", "I32", "cannot be stacked", "layers.0.self_attn.k_proj.weight", "F32"});
   make({});
   draft_.add("layers.0.self_attn.sinks", {shape_.heads}, 0.0f, 1.0f);
   expect_load_error({"layers.0.self_attn.sinks", "not part of"});

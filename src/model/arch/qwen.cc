@@ -31,7 +31,10 @@ struct QwenLayout {
   OutputHead head;
 
   QwenLayout(const TensorSource& tensors, const TargetConfig& target, const ModelOptions& how)
-      : config(target), options(how), names(find_name_prefix(tensors)), head(output_head(names, target.tie_word_embeddings, tensors)) {}
+      : config(target),
+        options(how),
+        names(find_name_prefix(tensors)),
+        head(output_head(names, target.tie_word_embeddings, tensors)) {}
 
   std::int64_t context() const { return options.context > 0 ? options.context : config.max_position_embeddings; }
   AttentionBlockShape attention() const {
@@ -44,13 +47,18 @@ struct QwenLayout {
             .o_bias = config.attention_bias_o ? BiasRule::kRequired : BiasRule::kNone};
   }
   std::string attention_module(int layer) const { return names.layer(layer) + "self_attn"; }
-  std::string owner(int layer) const { return "layer " + std::to_string(layer) + " of " + config.architecture + " needs it"; }
+  std::string owner(int layer) const {
+    return "layer " + std::to_string(layer) + " of " + config.architecture + " needs it";
+  }
   std::vector<LinearSpec> mlp(int layer) const {
-    return SwigluMlp::specs(names.layer(layer) + "mlp", config.hidden_size, config.intermediate_size, BiasRule::kNone, owner(layer));
+    return SwigluMlp::specs(names.layer(layer) + "mlp", config.hidden_size, config.intermediate_size, BiasRule::kNone,
+                            owner(layer));
   }
   LinearSpec head_spec() const {
     const std::string module = head.name.substr(0, head.name.size() - std::string(".weight").size());
-    return {.parts = {{.module = module, .rows = config.vocab_size}}, .cols = config.hidden_size, .owner = "the output head"};
+    return {.parts = {{.module = module, .rows = config.vocab_size}},
+            .cols = config.hidden_size,
+            .owner = "the output head"};
   }
   std::vector<LinearSpec> linears() const {
     std::vector<LinearSpec> specs = {head_spec()};
@@ -97,7 +105,8 @@ class QwenModel : public Model {
         pages_(shape_.kv) {
     const TargetConfig& config = layout.config;
     facts_ = {config.architecture, config.num_hidden_layers, config.hidden_size, config.vocab_size, layout.context()};
-    embed_tokens_ = loader.stored(layout.names.embedding(), config.vocab_size, config.hidden_size, "the token embeddings");
+    embed_tokens_ =
+        loader.stored(layout.names.embedding(), config.vocab_size, config.hidden_size, "the token embeddings");
     for (int i = 0; i < config.num_hidden_layers; ++i) {
       layers_.emplace_back(loader, layout, i, window_index(config.sliding_windows[static_cast<std::size_t>(i)]));
     }
@@ -109,7 +118,8 @@ class QwenModel : public Model {
 
   std::unique_ptr<CacheSet> make_caches() override {
     std::vector<std::unique_ptr<Cache>> caches;
-    for (std::size_t i = 0; i < layers_.size(); ++i) caches.push_back(std::make_unique<KvCache>(pages_, facts_.context));
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+      caches.push_back(std::make_unique<KvCache>(pages_, facts_.context));
     return std::make_unique<CacheSet>(std::move(caches));
   }
 
@@ -132,7 +142,8 @@ class QwenModel : public Model {
     rms_norm(x, layers_.front().input_norm.as<float>(), eps_, normed, exec_);
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const QwenLayer& layer = layers_[i];
-      layer.attention.forward(normed, rows.layer(static_cast<std::int64_t>(i), layer.window_index), rope_, attention, delta, exec_);
+      layer.attention.forward(normed, rows.layer(static_cast<std::int64_t>(i), layer.window_index), rope_, attention,
+                              delta, exec_);
       add_rms_norm(delta, x, layer.post_attention_norm.as<float>(), eps_, normed, exec_);
       layer.mlp.forward(normed, gate_up, attention.packing, delta, exec_);
       add_rms_norm(delta, x, norm_after(i).as<float>(), eps_, normed, exec_);
@@ -159,9 +170,11 @@ class QwenModel : public Model {
     std::span<const std::int64_t> wanted;
     Rows rows;
 
-    Taps(std::span<const std::int64_t> layers, std::int64_t count, const ModelFacts& facts, Arena& scratch) : wanted(layers) {
+    Taps(std::span<const std::int64_t> layers, std::int64_t count, const ModelFacts& facts, Arena& scratch)
+        : wanted(layers) {
       for (std::size_t t = 0; t < layers.size(); ++t) {
-        DRAFTHORSE_CHECK(layers[t] >= 0 && layers[t] < facts.layers, "tap " << layers[t] << " of " << facts.layers << " layers");
+        DRAFTHORSE_CHECK(layers[t] >= 0 && layers[t] < facts.layers,
+                         "tap " << layers[t] << " of " << facts.layers << " layers");
         DRAFTHORSE_CHECK(t == 0 || layers[t - 1] < layers[t], "taps must ascend: " << layers[t]);
       }
       if (!layers.empty()) rows = scratch.rows(count, static_cast<std::int64_t>(layers.size()) * facts.hidden_width);
@@ -177,7 +190,9 @@ class QwenModel : public Model {
   };
 
   /// The norm that the residual stream meets after layer i.
-  const AlignedBuffer& norm_after(std::size_t i) const { return i + 1 < layers_.size() ? layers_[i + 1].input_norm : final_norm_; }
+  const AlignedBuffer& norm_after(std::size_t i) const {
+    return i + 1 < layers_.size() ? layers_[i + 1].input_norm : final_norm_;
+  }
 
   std::size_t window_index(std::int64_t window) {
     const auto at = std::find(windows_.begin(), windows_.end(), window);
@@ -203,7 +218,8 @@ class QwenModel : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, ExecContext& exec) {
+std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                                 ExecContext& exec) {
   const QwenLayout layout(tensors, config, options);
   WeightLoader loader(tensors, options, layout.linear_bytes(tensors), exec);
   auto model = std::make_unique<QwenModel>(loader, layout, exec);
@@ -212,7 +228,8 @@ std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig
   return model;
 }
 
-MemoryNeed qwen_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, std::int64_t rows) {
+MemoryNeed qwen_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                       std::int64_t rows) {
   const QwenLayout layout(tensors, config, options);
   // Drafts tap a handful of layers.
   const std::int64_t taps = std::min(config.num_hidden_layers, 8);

@@ -11,9 +11,11 @@
 
 namespace drafthorse {
 
-/// Qwen2 and Qwen2.5 (biases on q, k, v) and Qwen3 dense (q and k normed per head), Qwen team, 2024-2025. Contracts of load_target and
-/// target_memory.
-std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, ExecContext& exec);
-MemoryNeed qwen_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options, std::int64_t rows);
+/// Qwen2 and Qwen2.5 (biases on q, k, v) and Qwen3 dense (q and k normed per head), Qwen team, 2024-2025. Contracts of
+/// load_target and target_memory.
+std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                                 ExecContext& exec);
+MemoryNeed qwen_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
+                       std::int64_t rows);
 
 }  // namespace drafthorse

@@ -27,7 +27,8 @@ std::vector<std::int32_t> some_ids(std::size_t count) {
 
 class Qwen : public testing::Test {
  protected:
-  LoadedTarget load(const TinyCheckpoint& checkpoint, const ModelOptions& options = exact_options(), ElementType type = ElementType::kF32) {
+  LoadedTarget load(const TinyCheckpoint& checkpoint, const ModelOptions& options = exact_options(),
+                    ElementType type = ElementType::kF32) {
     checkpoint.write(folder_.path(), type);
     return LoadedTarget(folder_.path(), options, test_exec());
   }
@@ -36,16 +37,20 @@ class Qwen : public testing::Test {
     const PassCopy pass = forward_one(*target.model, *caches, ids);
     return logits_of(*target.model, pass.hidden.view(), target.model->facts().vocab_width);
   }
-  RowCopy logits(const TinyCheckpoint& checkpoint, std::span<const std::int32_t> ids) { return logits(load(checkpoint), ids); }
+  RowCopy logits(const TinyCheckpoint& checkpoint, std::span<const std::int32_t> ids) {
+    return logits(load(checkpoint), ids);
+  }
 
   TempFolder folder_;
 };
 
 TEST_F(Qwen, ATapIsTheResidualStreamAfterItsLayer) {
-  // Layer i adds 10^i to every value of the residual: values are 1 whatever the keys are, and o_proj makes 10^i of them.
+  // Layer i adds 10^i to every value of the residual: values are 1 whatever the keys are, and o_proj makes 10^i of
+  // them.
   TinyCheckpoint checkpoint = tiny_target({.qwen2 = true, .layers = 4});
   for (auto& [name, tensor] : checkpoint.tensors) {
-    const bool zero = name.ends_with("v_proj.weight") || name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight") || name.ends_with("embed_tokens.weight");
+    const bool zero = name.ends_with("v_proj.weight") || name.ends_with("o_proj.weight") ||
+                      name.ends_with("down_proj.weight") || name.ends_with("embed_tokens.weight");
     if (zero) std::fill(tensor.values.begin(), tensor.values.end(), 0.0f);
     if (name.ends_with("v_proj.bias")) std::fill(tensor.values.begin(), tensor.values.end(), 1.0f);
   }
@@ -88,7 +93,8 @@ TEST_F(Qwen, ASlidingLayerSeesExactlyItsWindow) {
       other[changed] = (other[changed] + 1) % 320;
       const RowCopy now = logits(target, other);
       const bool seen = kLength - 1 - changed < 8;
-      const bool equal = std::equal(now.row(kLength - 1).begin(), now.row(kLength - 1).end(), original.row(kLength - 1).begin());
+      const bool equal =
+          std::equal(now.row(kLength - 1).begin(), now.row(kLength - 1).end(), original.row(kLength - 1).begin());
       EXPECT_EQ(equal, !seen) << "token " << changed;
     }
   }
@@ -165,7 +171,8 @@ TEST_F(Qwen, WeightsKeepTheFilesTypeUnlessToldOtherwise) {
   ModelOptions bf16 = exact_options();
   bf16.weights = WeightType::kBF16;
   EXPECT_EQ(logits(load(checkpoint, natural), ids), logits(load(checkpoint), ids));
-  EXPECT_EQ(logits(load(checkpoint, natural, ElementType::kBF16), ids), logits(load(checkpoint, bf16, ElementType::kBF16), ids));
+  EXPECT_EQ(logits(load(checkpoint, natural, ElementType::kBF16), ids),
+            logits(load(checkpoint, bf16, ElementType::kBF16), ids));
   EXPECT_NE(logits(load(checkpoint, natural, ElementType::kBF16), ids), logits(load(checkpoint), ids));
 }
 

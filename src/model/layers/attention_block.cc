@@ -14,7 +14,8 @@ const float* values_or_null(const AlignedBuffer& buffer) { return buffer.size() 
 
 }  // namespace
 
-QkNorms load_qk_norms(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape, const std::string& owner) {
+QkNorms load_qk_norms(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape,
+                      const std::string& owner) {
   if (!shape.qk_norm) return {};
   return {loader.vector(module + ".q_norm.weight", shape.kv.head_dim, owner),
           loader.vector(module + ".k_norm.weight", shape.kv.head_dim, owner)};
@@ -34,7 +35,8 @@ AttentionShape attention_shape(const AttentionBlockShape& shape) {
   return {.layout = shape.kv, .heads = shape.heads, .scale = static_cast<float>(scale)};
 }
 
-LinearSpec AttentionBlock::qkv_spec(const std::string& module, const AttentionBlockShape& shape, const std::string& owner) {
+LinearSpec AttentionBlock::qkv_spec(const std::string& module, const AttentionBlockShape& shape,
+                                    const std::string& owner) {
   return {.parts = {{.module = module + ".q_proj", .rows = shape.q_cols()},
                     {.module = module + ".k_proj", .rows = shape.kv_cols()},
                     {.module = module + ".v_proj", .rows = shape.kv_cols()}},
@@ -43,18 +45,23 @@ LinearSpec AttentionBlock::qkv_spec(const std::string& module, const AttentionBl
           .owner = owner};
 }
 
-LinearSpec AttentionBlock::o_spec(const std::string& module, const AttentionBlockShape& shape, const std::string& owner) {
-  return {.parts = {{.module = module + ".o_proj", .rows = shape.hidden}}, .cols = shape.q_cols(), .bias = shape.o_bias, .owner = owner};
+LinearSpec AttentionBlock::o_spec(const std::string& module, const AttentionBlockShape& shape,
+                                  const std::string& owner) {
+  return {.parts = {{.module = module + ".o_proj", .rows = shape.hidden}},
+          .cols = shape.q_cols(),
+          .bias = shape.o_bias,
+          .owner = owner};
 }
 
-AttentionBlock::AttentionBlock(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape, const std::string& owner)
+AttentionBlock::AttentionBlock(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape,
+                               const std::string& owner)
     : shape_(shape),
       qkv_(loader.linear(qkv_spec(module, shape, owner))),
       o_(loader.linear(o_spec(module, shape, owner))),
       norms_(load_qk_norms(loader, module, shape, owner)) {}
 
-void AttentionBlock::forward(ConstRows x, const LayerRows& rows, const RopeTable& rope, const Scratch& scratch, Rows out,
-                             const ExecContext& exec) const {
+void AttentionBlock::forward(ConstRows x, const LayerRows& rows, const RopeTable& rope, const Scratch& scratch,
+                             Rows out, const ExecContext& exec) const {
   LinearInput(x, scratch.packing, exec).into(qkv_, scratch.qkv);
   const Rows q = columns(scratch.qkv, 0, shape_.q_cols());
   const Rows k = columns(scratch.qkv, shape_.q_cols(), shape_.kv_cols());

@@ -33,7 +33,8 @@ struct QkNorms {
   AlignedBuffer q;
   AlignedBuffer k;
 };
-QkNorms load_qk_norms(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
+QkNorms load_qk_norms(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape,
+                      const std::string& owner);
 
 /// HeadSteps of a block with these norms.
 HeadSteps head_steps(const AttentionBlockShape& shape, const QkNorms& norms, const RopeTable& rope);
@@ -46,7 +47,8 @@ class AttentionBlock {
   static LinearSpec qkv_spec(const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
   static LinearSpec o_spec(const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
   /// Tensors under "<module>.".
-  AttentionBlock(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
+  AttentionBlock(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape,
+                 const std::string& owner);
 
   /// Scratch of one forward, shared by its layers.
   struct Scratch {
@@ -55,7 +57,8 @@ class AttentionBlock {
     std::byte* packing;
   };
   /// out = the sublayer of x. Writes the rows' keys and values to the pages.
-  void forward(ConstRows x, const LayerRows& rows, const RopeTable& rope, const Scratch& scratch, Rows out, const ExecContext& exec) const;
+  void forward(ConstRows x, const LayerRows& rows, const RopeTable& rope, const Scratch& scratch, Rows out,
+               const ExecContext& exec) const;
 
  private:
   AttentionBlockShape shape_;

@@ -9,12 +9,14 @@
 namespace drafthorse {
 namespace {
 
-KvCache& kv_cache(const SequenceRows& sequence, std::int64_t layer) { return static_cast<KvCache&>(sequence.caches->layer(layer)); }
+KvCache& kv_cache(const SequenceRows& sequence, std::int64_t layer) {
+  return static_cast<KvCache&>(sequence.caches->layer(layer));
+}
 
 }  // namespace
 
-CausalBatch::CausalBatch(const ForwardBatch& batch, std::span<const std::int64_t> windows, const AttentionShape& shape, Arena& scratch,
-                         const ExecContext& exec)
+CausalBatch::CausalBatch(const ForwardBatch& batch, std::span<const std::int64_t> windows, const AttentionShape& shape,
+                         Arena& scratch, const ExecContext& exec)
     : sequences_(batch.sequences) {
   DRAFTHORSE_CHECK(!sequences_.empty(), "an empty batch");
   for (const SequenceRows& sequence : sequences_) {

@@ -18,14 +18,14 @@ struct LayerRows {
   const AttentionPlan* plan;
 };
 
-/// The rows of a ragged batch of causal sequences whose layers keep KvCaches, for one forward pass. Every key at or before a row is visible,
-/// or the last `window` of them. Lives in the forward's scratch; the caches' offsets move in close(), so a pass that throws leaves them as they
-/// were.
+/// The rows of a ragged batch of causal sequences whose layers keep KvCaches, for one forward pass. Every key at or
+/// before a row is visible, or the last `window` of them. Lives in the forward's scratch; the caches' offsets move in
+/// close(), so a pass that throws leaves them as they were.
 class CausalBatch {
  public:
   /// `windows`: the distinct windows of the model's layers, 0 = everything.
-  CausalBatch(const ForwardBatch& batch, std::span<const std::int64_t> windows, const AttentionShape& shape, Arena& scratch,
-              const ExecContext& exec);
+  CausalBatch(const ForwardBatch& batch, std::span<const std::int64_t> windows, const AttentionShape& shape,
+              Arena& scratch, const ExecContext& exec);
 
   std::int64_t rows() const { return rows_; }
   /// All token ids, one sequence after another.

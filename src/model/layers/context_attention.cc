@@ -7,8 +7,8 @@
 
 namespace drafthorse {
 
-ContextAttention::Specs ContextAttention::specs(const TensorSource& tensors, const std::string& module, const AttentionBlockShape& shape,
-                                                const std::string& owner) {
+ContextAttention::Specs ContextAttention::specs(const TensorSource& tensors, const std::string& module,
+                                                const AttentionBlockShape& shape, const std::string& owner) {
   const std::int64_t q = shape.q_cols();
   const std::int64_t kv = shape.kv_cols();
   Specs specs;
@@ -38,15 +38,16 @@ ContextAttention::ContextAttention(WeightLoader& loader, const std::string& modu
                                    const std::string& owner)
     : ContextAttention(loader, specs(loader.tensors(), module, shape, owner), module, shape, owner) {}
 
-ContextAttention::ContextAttention(WeightLoader& loader, const Specs& specs, const std::string& module, const AttentionBlockShape& shape,
-                                   const std::string& owner)
+ContextAttention::ContextAttention(WeightLoader& loader, const Specs& specs, const std::string& module,
+                                   const AttentionBlockShape& shape, const std::string& owner)
     : shape_(shape), q_(loader.linear(specs.q)), kv_(loader.linear(specs.kv)), o_(loader.linear(specs.o)) {
   if (specs.gate) gate_ = loader.linear(*specs.gate);
   norms_ = load_qk_norms(loader, module, shape, owner);
 }
 
-void ContextAttention::forward(ConstRows x, std::int64_t context, KvCache& cache, KvOverlay& overlay, const AttentionPlan& plan,
-                               const RopeTable& rope, const Scratch& scratch, Rows out, const ExecContext& exec) const {
+void ContextAttention::forward(ConstRows x, std::int64_t context, KvCache& cache, KvOverlay& overlay,
+                               const AttentionPlan& plan, const RopeTable& rope, const Scratch& scratch, Rows out,
+                               const ExecContext& exec) const {
   const HeadSteps steps = head_steps(shape_, norms_, rope);
   LinearInput(x, scratch.packing, exec).into(kv_, scratch.kv);
   const Rows k{scratch.kv.data, x.rows, shape_.kv_cols(), scratch.kv.stride};

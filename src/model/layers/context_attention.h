@@ -16,20 +16,23 @@
 
 namespace drafthorse {
 
-/// Attention of a draft layer: block rows attend to context rows, which only have keys and values, and to themselves. Context rows stay in the
-/// cache, block rows live in the overlay beside it.
+/// Attention of a draft layer: block rows attend to context rows, which only have keys and values, and to themselves.
+/// Context rows stay in the cache, block rows live in the overlay beside it.
 class ContextAttention {
  public:
-  /// The layers under "<module>.": q; k and v stacked (from k_proj and v_proj, or the tail of a fused qkv_proj); the optional gate g_proj; o.
+  /// The layers under "<module>.": q; k and v stacked (from k_proj and v_proj, or the tail of a fused qkv_proj); the
+  /// optional gate g_proj; o.
   struct Specs {
     LinearSpec q;
     LinearSpec kv;
     LinearSpec o;
     std::optional<LinearSpec> gate;
   };
-  static Specs specs(const TensorSource& tensors, const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
+  static Specs specs(const TensorSource& tensors, const std::string& module, const AttentionBlockShape& shape,
+                     const std::string& owner);
 
-  ContextAttention(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape, const std::string& owner);
+  ContextAttention(WeightLoader& loader, const std::string& module, const AttentionBlockShape& shape,
+                   const std::string& owner);
 
   /// Scratch of one forward, shared by its layers: rows = context rows + block rows.
   struct Scratch {
@@ -40,14 +43,15 @@ class ContextAttention {
     std::byte* packing;
   };
 
-  /// x: the layer's inputs, `context` context rows, then block rows. Appends the context rows to `cache`, then computes the sublayer of the block
-  /// rows: out [block rows, hidden] = o_proj(gate(attention)). `plan` is not used without block rows.
-  void forward(ConstRows x, std::int64_t context, KvCache& cache, KvOverlay& overlay, const AttentionPlan& plan, const RopeTable& rope,
-               const Scratch& scratch, Rows out, const ExecContext& exec) const;
+  /// x: the layer's inputs, `context` context rows, then block rows. Appends the context rows to `cache`, then computes
+  /// the sublayer of the block rows: out [block rows, hidden] = o_proj(gate(attention)). `plan` is not used without
+  /// block rows.
+  void forward(ConstRows x, std::int64_t context, KvCache& cache, KvOverlay& overlay, const AttentionPlan& plan,
+               const RopeTable& rope, const Scratch& scratch, Rows out, const ExecContext& exec) const;
 
  private:
-  ContextAttention(WeightLoader& loader, const Specs& specs, const std::string& module, const AttentionBlockShape& shape,
-                   const std::string& owner);
+  ContextAttention(WeightLoader& loader, const Specs& specs, const std::string& module,
+                   const AttentionBlockShape& shape, const std::string& owner);
 
   AttentionBlockShape shape_;
   PackedMatrix q_;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kTwoPi = 0x1.921fb54442d18p+2;
 
-/// Long wavelengths are stretched by the factor, short ones stay, those between are mixed in proportion to the rotations they make in the
-/// original context.
+/// Long wavelengths are stretched by the factor, short ones stay, those between are mixed in proportion to the
+/// rotations they make in the original context.
 double llama3_frequency(const RopeConfig& rope, double frequency) {
   const double rotations = static_cast<double>(rope.original_max_position) * frequency / kTwoPi;
   if (rotations > rope.high_freq_factor) return frequency;
@@ -45,14 +45,17 @@ std::vector<double> inverse_frequencies(const RopeConfig& rope) {
     frequencies[i] = portable_exp(-2.0 * static_cast<double>(i) / rope.rotary_dims * log_theta);
   }
   switch (rope.kind) {
-    case RopeKind::kDefault: break;
+    case RopeKind::kDefault:
+      break;
     case RopeKind::kLinear:
       for (double& frequency : frequencies) frequency /= rope.factor;
       break;
     case RopeKind::kLlama3:
       for (double& frequency : frequencies) frequency = llama3_frequency(rope, frequency);
       break;
-    case RopeKind::kYarn: stretch_yarn(rope, frequencies); break;
+    case RopeKind::kYarn:
+      stretch_yarn(rope, frequencies);
+      break;
   }
   return frequencies;
 }

@@ -64,7 +64,9 @@ TEST(RopeFrequencies, YarnRampsOverIndicesBetweenTheTwoRotationCounts) {
   rope.kind = RopeKind::kYarn;
   rope.factor = 4.0;
   rope.original_max_position = 4096;
-  const auto index = [](double rotations) { return 64.0 * std::log(4096.0 / (2.0 * M_PI * rotations)) / (2.0 * std::log(10000.0)); };
+  const auto index = [](double rotations) {
+    return 64.0 * std::log(4096.0 / (2.0 * M_PI * rotations)) / (2.0 * std::log(10000.0));
+  };
   const double first = std::floor(index(32.0));
   const double last = std::ceil(index(1.0));
   ASSERT_GT(first, 0.0);

@@ -5,14 +5,18 @@
 
 namespace drafthorse {
 
-std::vector<LinearSpec> SwigluMlp::specs(const std::string& module, std::int64_t hidden, std::int64_t intermediate, BiasRule bias,
-                                         const std::string& owner) {
+std::vector<LinearSpec> SwigluMlp::specs(const std::string& module, std::int64_t hidden, std::int64_t intermediate,
+                                         BiasRule bias, const std::string& owner) {
   return {
-      {.parts = {{.module = module + ".gate_proj", .rows = intermediate}, {.module = module + ".up_proj", .rows = intermediate}},
+      {.parts = {{.module = module + ".gate_proj", .rows = intermediate},
+                 {.module = module + ".up_proj", .rows = intermediate}},
        .cols = hidden,
        .bias = bias,
        .owner = owner},
-      {.parts = {{.module = module + ".down_proj", .rows = hidden}}, .cols = intermediate, .bias = bias, .owner = owner},
+      {.parts = {{.module = module + ".down_proj", .rows = hidden}},
+       .cols = intermediate,
+       .bias = bias,
+       .owner = owner},
   };
 }
 

@@ -16,8 +16,8 @@ namespace drafthorse {
 class SwigluMlp {
  public:
   /// Layers under "<module>.gate_proj", "up_proj", "down_proj".
-  static std::vector<LinearSpec> specs(const std::string& module, std::int64_t hidden, std::int64_t intermediate, BiasRule bias,
-                                       const std::string& owner);
+  static std::vector<LinearSpec> specs(const std::string& module, std::int64_t hidden, std::int64_t intermediate,
+                                       BiasRule bias, const std::string& owner);
   /// `specs` as made by specs().
   SwigluMlp(WeightLoader& loader, const std::vector<LinearSpec>& specs);
 

@@ -16,7 +16,8 @@ std::uint64_t padded_rows(const LinearSpec& spec) {
 
 bool has_bias(const LinearSpec& spec, const TensorSource& tensors) {
   if (spec.bias != BiasRule::kOptional) return spec.bias == BiasRule::kRequired;
-  return std::any_of(spec.parts.begin(), spec.parts.end(), [&](const LinearPart& part) { return tensors.has(part.module + ".bias"); });
+  return std::any_of(spec.parts.begin(), spec.parts.end(),
+                     [&](const LinearPart& part) { return tensors.has(part.module + ".bias"); });
 }
 
 std::string place(const TensorView& view, const TensorSource& tensors) {
@@ -43,7 +44,8 @@ WeightType held_type(const LinearSpec& spec, const TensorSource& tensors, const 
   std::optional<WeightType> common;
   for (const LinearPart& part : spec.parts) {
     const TensorView* view = tensors.find(part.module + ".weight");
-    const WeightType type = view == nullptr || !is_float(view->type) ? WeightType::kF32 : natural_weight_type(view->type);
+    const WeightType type =
+        view == nullptr || !is_float(view->type) ? WeightType::kF32 : natural_weight_type(view->type);
     if (common.value_or(type) != type) return WeightType::kF32;
     common = type;
   }
@@ -57,14 +59,16 @@ std::uint64_t held_bytes(const LinearSpec& spec, const TensorSource& tensors, co
   return weights + (has_bias(spec, tensors) ? rows * sizeof(float) : 0);
 }
 
-const TensorView& WeightLoader::require(const std::string& name, const std::vector<std::int64_t>& shape, const std::string& owner) {
+const TensorView& WeightLoader::require(const std::string& name, const std::vector<std::int64_t>& shape,
+                                        const std::string& owner) {
   const TensorView* view = tensors_.find(name);
   if (view == nullptr) {
     throw Error(tensors_.path() + ": tensor \"" + name + "\" of shape " + shape_text(shape) + " is missing: " + owner);
   }
   used_.insert(name);
   if (!is_float(view->type)) {
-    throw Error(place(*view, tensors_) + ": element type " + std::string(element_name(view->type)) + " where a float type is expected: " + owner);
+    throw Error(place(*view, tensors_) + ": element type " + std::string(element_name(view->type)) +
+                " where a float type is expected: " + owner);
   }
   return tensors_.require(name, shape);
 }
@@ -96,8 +100,9 @@ void WeightLoader::require_stackable(const LinearSpec& spec) const {
     if (view != nullptr) (is_float(view->type) ? plain : other) = view;
   }
   if (plain == nullptr || other == nullptr) return;
-  throw Error(place(*other, tensors_) + ": element type " + std::string(element_name(other->type)) + " cannot be stacked with \"" +
-              plain->name + "\" of type " + std::string(element_name(plain->type)) + ": " + spec.owner);
+  throw Error(place(*other, tensors_) + ": element type " + std::string(element_name(other->type)) +
+              " cannot be stacked with \"" + plain->name + "\" of type " + std::string(element_name(plain->type)) +
+              ": " + spec.owner);
 }
 
 PackedMatrix WeightLoader::linear(const LinearSpec& spec) {
@@ -110,13 +115,15 @@ PackedMatrix WeightLoader::linear(const LinearSpec& spec) {
     const std::size_t row_bytes = static_cast<std::size_t>(spec.cols) * element_bytes(view.type);
     views.push_back(&view);
     parts.push_back({view.type, part.rows, spec.cols,
-                     view.bytes.subspan(static_cast<std::size_t>(part.first) * row_bytes, static_cast<std::size_t>(part.rows) * row_bytes)});
+                     view.bytes.subspan(static_cast<std::size_t>(part.first) * row_bytes,
+                                        static_cast<std::size_t>(part.rows) * row_bytes)});
     name += (name.empty() ? "" : " | ") + view.name;
   }
   name = tensors_.path() + ": " + name;
   PackedMatrix matrix = packed_matrix(held_type(spec, tensors_, options_), spec.rows(), spec.cols);
   matrix.bias = stacked_bias(spec);
-  exec_.pool.parallel_for(matrix.tiles(), [&](std::int64_t tile, int) { pack_tiles(parts, name.c_str(), tile, tile + 1, matrix); });
+  exec_.pool.parallel_for(matrix.tiles(),
+                          [&](std::int64_t tile, int) { pack_tiles(parts, name.c_str(), tile, tile + 1, matrix); });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (views[i]->file != nullptr) views[i]->file->release(parts[i].bytes);
   }
@@ -133,7 +140,8 @@ AlignedBuffer WeightLoader::vector(const std::string& name, std::int64_t size, c
   return values;
 }
 
-StoredMatrix WeightLoader::stored(const std::string& name, std::int64_t rows, std::int64_t cols, const std::string& owner) {
+StoredMatrix WeightLoader::stored(const std::string& name, std::int64_t rows, std::int64_t cols,
+                                  const std::string& owner) {
   const TensorView& view = require(name, {rows, cols}, owner);
   return {view.type, rows, cols, view.bytes};
 }

@@ -14,7 +14,8 @@
 
 namespace drafthorse {
 
-/// Whether the modules of a linear layer have a ".bias". A bias that is there and not wanted is left over and refused as such.
+/// Whether the modules of a linear layer have a ".bias". A bias that is there and not wanted is left over and refused
+/// as such.
 enum class BiasRule : std::uint8_t { kNone, kRequired, kOptional };
 
 /// Rows [first, first + rows) of the [total, cols] tensor "<module>.weight" (and of "<module>.bias").
@@ -35,7 +36,8 @@ struct LinearSpec {
   std::int64_t rows() const;
 };
 
-/// The type a layer is held in: the one asked for, else the file's, and float32 when stacked parts differ (exact for all of them).
+/// The type a layer is held in: the one asked for, else the file's, and float32 when stacked parts differ (exact for
+/// all of them).
 WeightType held_type(const LinearSpec& spec, const TensorSource& tensors, const ModelOptions& options);
 /// Bytes a layer takes in memory, bias included. Tensors that are missing count as float32.
 std::uint64_t held_bytes(const LinearSpec& spec, const TensorSource& tensors, const ModelOptions& options);
@@ -49,7 +51,8 @@ class WeightLoader {
 
   /// Throws Error naming file, tensor and `spec.owner` when a part is missing, has a wrong shape, or cannot be packed.
   PackedMatrix linear(const LinearSpec& spec);
-  /// A vector of `size` values as float32 ("<module>.weight" of a norm). Throws Error as above, also for values that are not finite.
+  /// A vector of `size` values as float32 ("<module>.weight" of a norm). Throws Error as above, also for values that
+  /// are not finite.
   AlignedBuffer vector(const std::string& name, std::int64_t size, const std::string& owner);
   /// A [rows, cols] matrix that stays in the file.
   StoredMatrix stored(const std::string& name, std::int64_t rows, std::int64_t cols, const std::string& owner);
