@@ -41,8 +41,8 @@ CpuFeatures ask() {
   const Registers seven_one = cpuid(7, 1);
   f.avx2_fma_f16c = ymm && bit(one.ecx, 12) && bit(one.ecx, 29) && bit(seven.ebx, 5);
   f.avx_vnni = f.avx2_fma_f16c && bit(seven_one.eax, 4);
-  f.avx512 = f.avx2_fma_f16c && zmm && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 30) && bit(seven.ebx, 31) &&
-             bit(seven.ecx, 11);
+  f.avx512 = f.avx2_fma_f16c && zmm && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 30) &&
+             bit(seven.ebx, 31) && bit(seven.ecx, 11);
   f.avx512_bf16 = f.avx512 && bit(seven_one.eax, 5);
   return f;
 }

@@ -8,7 +8,7 @@ namespace drafthorse {
 struct CpuFeatures {
   bool avx2_fma_f16c = false;
   bool avx_vnni = false;
-  bool avx512 = false;       ///< F, BW, VL, DQ and VNNI
+  bool avx512 = false;  ///< F, BW, VL, DQ and VNNI
   bool avx512_bf16 = false;
 };
 

@@ -13,7 +13,8 @@ enum class ErrorKind : std::uint8_t {
   kCancelled,  ///< the caller gave up
 };
 
-/// The one exception for anything the outside can cause. The message is one line that names file, key, value and what to do.
+/// The one exception for anything the outside can cause. The message is one line that names file, key, value and what
+/// to do.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, ErrorKind kind = ErrorKind::kInput)

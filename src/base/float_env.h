@@ -2,8 +2,8 @@
 
 namespace drafthorse {
 
-/// Sets this thread's floating-point state to the one of the numeric contract (MXCSR 0x1f80: round to nearest even, denormals kept, no
-/// traps) and puts the old state back at the end of the scope.
+/// Sets this thread's floating-point state to the one of the numeric contract (MXCSR 0x1f80: round to nearest even,
+/// denormals kept, no traps) and puts the old state back at the end of the scope.
 class FloatEnv {
  public:
   FloatEnv();

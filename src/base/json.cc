@@ -30,7 +30,8 @@ class Builder : public Base {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (!stack_.back().keys.insert(name).second) throw Error(source_ + ": duplicate key \"" + name.substr(0, 80) + "\"");
+    if (!stack_.back().keys.insert(name).second)
+      throw Error(source_ + ": duplicate key \"" + name.substr(0, 80) + "\"");
     // A JSON object that keeps order looks keys up one by one; appending to its vector keeps large objects linear.
     auto& object = stack_.back().node->get_ref<Json::object_t&>();
     static_cast<std::vector<Json::object_t::value_type>&>(object).emplace_back(std::move(name), Json());
@@ -39,7 +40,8 @@ class Builder : public Base {
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     std::string what = e.what();
-    if (const auto bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);  // "[json.exception...] "
+    if (const auto bracket = what.find("] "); bracket != std::string::npos)
+      what = what.substr(bracket + 2);  // "[json.exception...] "
     throw Error(source_ + ": not valid JSON at byte " + std::to_string(position) + ": " + what.substr(0, 160));
   }
 
@@ -86,7 +88,8 @@ class Builder : public Base {
 
 Json parse_json(std::string_view text, const std::string& source, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
-    throw Error(source + ": " + std::to_string(text.size()) + " bytes of JSON, more than the limit of " + std::to_string(limits.bytes));
+    throw Error(source + ": " + std::to_string(text.size()) + " bytes of JSON, more than the limit of " +
+                std::to_string(limits.bytes));
   }
   Builder builder(source, limits);
   Json::sax_parse(text, &builder);

@@ -14,12 +14,12 @@ using Json = nlohmann::ordered_json;
 
 /// Limits for JSON from strangers.
 struct JsonLimits {
-  int depth = 64;                            ///< nesting of arrays and objects
+  int depth = 64;                              ///< nesting of arrays and objects
   std::size_t bytes = std::size_t{256} << 20;  ///< length of the text
 };
 
-/// Parses one JSON document. Throws Error naming `source` (a file or "request body") and the byte offset for: text that is not
-/// JSON, invalid UTF-8, a duplicate key, nesting or length over the limits, trailing text.
+/// Parses one JSON document. Throws Error naming `source` (a file or "request body") and the byte offset for: text that
+/// is not JSON, invalid UTF-8, a duplicate key, nesting or length over the limits, trailing text.
 Json parse_json(std::string_view text, const std::string& source, const JsonLimits& limits = {});
 /// parse_json of a file's text.
 Json read_json_file(const std::string& path, const JsonLimits& limits = {});
@@ -27,13 +27,15 @@ Json read_json_file(const std::string& path, const JsonLimits& limits = {});
 /// Typed reading of one JSON object, with errors that name file, key and value. A null value counts as absent.
 class JsonObject {
  public:
-  /// `object` must outlive this view. Throws Error when it is not an object. `prefix` is put before keys in messages ("dflash_config.").
+  /// `object` must outlive this view. Throws Error when it is not an object. `prefix` is put before keys in messages
+  /// ("dflash_config.").
   JsonObject(const Json& object, std::string source, std::string prefix = "");
 
-  bool has(const std::string& key) const;                       ///< present and not null
-  const Json* find(const std::string& key) const;               ///< nullptr when absent or null
-  std::optional<std::int64_t> integer(const std::string& key) const;  ///< integral numbers only (8.0 counts, 8.5 is an error)
-  std::optional<double> number(const std::string& key) const;   ///< finite numbers only
+  bool has(const std::string& key) const;          ///< present and not null
+  const Json* find(const std::string& key) const;  ///< nullptr when absent or null
+  std::optional<std::int64_t> integer(
+      const std::string& key) const;                           ///< integral numbers only (8.0 counts, 8.5 is an error)
+  std::optional<double> number(const std::string& key) const;  ///< finite numbers only
   std::optional<bool> boolean(const std::string& key) const;
   std::optional<std::string> string(const std::string& key) const;
   std::optional<std::vector<std::int64_t>> integers(const std::string& key) const;

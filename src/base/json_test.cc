@@ -73,7 +73,8 @@ TEST(JsonObject, WrongTypesNameFileKeyAndValue) {
   EXPECT_EQ(message([&] { object.integer("big"); }), "f.json: big = 18446744073709551615: must be a whole number");
   EXPECT_EQ(message([&] { object.integers("s"); }), "f.json: s = [1,\"x\"]: must be a list of whole numbers");
   EXPECT_EQ(message([&] { object.object("o")->integer("inner"); }), "f.json: o.inner = true: must be a whole number");
-  EXPECT_EQ(message([&] { JsonObject(json.at("s"), "f.json", "s."); }), "f.json: s: expected an object, found [1,\"x\"]");
+  EXPECT_EQ(message([&] { JsonObject(json.at("s"), "f.json", "s."); }),
+            "f.json: s: expected an object, found [1,\"x\"]");
 }
 
 TEST(JsonObject, AWholeFloatIsAnInteger) {

@@ -22,7 +22,7 @@ struct OpenFile {
   explicit OpenFile(const std::string& path) {
     fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) throw Error(path + ": cannot open: " + std::strerror(errno));
-    struct stat info{};
+    struct stat info {};
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
       ::close(fd);
       throw Error(path + ": not a regular file");
@@ -41,7 +41,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   size_ = file.size;
   if (size_ == 0) return;
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (address == MAP_FAILED) throw Error(path + ": cannot map " + std::to_string(size_) + " bytes: " + std::strerror(errno));
+  if (address == MAP_FAILED)
+    throw Error(path + ": cannot map " + std::to_string(size_) + " bytes: " + std::strerror(errno));
   data_ = static_cast<const std::byte*>(address);
 }
 
@@ -76,7 +77,8 @@ std::string read_text_file(const std::string& path, std::size_t limit) {
   while (done < text.size()) {
     const ssize_t got = ::read(file.fd, text.data() + done, text.size() - done);
     if (got < 0) throw Error(path + ": cannot read: " + std::strerror(errno));
-    if (got == 0) throw Error(path + ": ended after " + std::to_string(done) + " of " + std::to_string(text.size()) + " bytes");
+    if (got == 0)
+      throw Error(path + ": ended after " + std::to_string(done) + " of " + std::to_string(text.size()) + " bytes");
     done += static_cast<std::size_t>(got);
   }
   return text;

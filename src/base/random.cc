@@ -10,7 +10,9 @@ std::uint64_t mix64(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t counter) { return mix64(seed + 0x9e3779b97f4a7c15u * (counter + 1)); }
+std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t counter) {
+  return mix64(seed + 0x9e3779b97f4a7c15u * (counter + 1));
+}
 
 std::uint64_t draw_bits(std::uint64_t seed, std::uint64_t position, Purpose purpose) {
   return splitmix64(splitmix64(seed, position), static_cast<std::uint64_t>(purpose));

@@ -52,7 +52,9 @@ void spin_until(Done done) {
 ThreadPool::ThreadPool(int threads, bool pin) {
   DRAFTHORSE_CHECK(threads >= 1, "threads = " << threads);
   const std::vector<int> cpus = pin ? allowed_cpus() : std::vector<int>{};
-  const auto cpu_of = [&](int thread) { return cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread) % cpus.size()]; };
+  const auto cpu_of = [&](int thread) {
+    return cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread) % cpus.size()];
+  };
   shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(threads));
   pin_to(cpu_of(0));
   for (int thread = 1; thread < threads; ++thread) {

@@ -11,9 +11,10 @@
 
 namespace drafthorse {
 
-/// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region, so that the next
-/// one starts within a microsecond while tokens are generated, and sleep when nothing comes. Results must not depend on which thread
-/// does a task. Every thread runs regions under FloatEnv. Not re-entrant; one caller at a time.
+/// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region,
+/// so that the next one starts within a microsecond while tokens are generated, and sleep when nothing comes. Results
+/// must not depend on which thread does a task. Every thread runs regions under FloatEnv. Not re-entrant; one caller at
+/// a time.
 class ThreadPool {
  public:
   /// `threads` >= 1. `pin` binds thread i to the i-th CPU the process may use.
@@ -24,15 +25,15 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls body(thread) once on every thread and returns when all have returned. The first exception is rethrown here; a body that
-  /// uses barrier() must not throw.
+  /// Calls body(thread) once on every thread and returns when all have returned. The first exception is rethrown here;
+  /// a body that uses barrier() must not throw.
   template <typename Body>
   void run(Body&& body) {
     run_erased([](void* b, int thread) { (*static_cast<std::remove_reference_t<Body>*>(b))(thread); }, &body);
   }
 
-  /// Calls body(task, thread) once for every task in [0, tasks). Each thread starts on its own contiguous share and then takes tasks of
-  /// slower ones.
+  /// Calls body(task, thread) once for every task in [0, tasks). Each thread starts on its own contiguous share and
+  /// then takes tasks of slower ones.
   template <typename Body>
   void parallel_for(std::int64_t tasks, Body&& body) {
     if (tasks <= 0) return;

@@ -50,9 +50,11 @@ TEST_P(ThreadPoolTest, ABarrierSeparatesPhases) {
 
 TEST_P(ThreadPoolTest, AnExceptionReachesTheCallerAndThePoolLives) {
   ThreadPool pool(GetParam());
-  EXPECT_THROW(pool.parallel_for(10, [](std::int64_t task, int) {
-    if (task == 7) throw Error("seven");
-  }), Error);
+  EXPECT_THROW(pool.parallel_for(10,
+                                 [](std::int64_t task, int) {
+                                   if (task == 7) throw Error("seven");
+                                 }),
+               Error);
   std::atomic<int> count{0};
   pool.parallel_for(10, [&](std::int64_t, int) { ++count; });
   EXPECT_EQ(count.load(), 10);

@@ -9,8 +9,8 @@ namespace drafthorse {
 
 /// One layer's state of one sequence. Positions [0, offset()) are in it.
 ///
-/// Writes that may be undone happen between begin() and commit(); the layer's own network writes through the concrete type
-/// (KvCache) and advances the offset.
+/// Writes that may be undone happen between begin() and commit(); the layer's own network writes through the concrete
+/// type (KvCache) and advances the offset.
 class Cache {
  public:
   virtual ~Cache() = default;
@@ -18,7 +18,8 @@ class Cache {
   virtual std::int64_t offset() const = 0;
   /// A tentative write of up to `rows` rows follows. Must not be open already.
   virtual void begin(std::int64_t rows) = 0;
-  /// Ends the tentative write: the first `keep` rows written since begin() stay, the others were never there. 0 <= keep <= rows written.
+  /// Ends the tentative write: the first `keep` rows written since begin() stay, the others were never there. 0 <= keep
+  /// <= rows written.
   virtual void commit(std::int64_t keep) = 0;
   /// Bytes held for this sequence.
   virtual std::size_t bytes() const = 0;
@@ -40,8 +41,8 @@ class CacheSet {
   std::vector<std::unique_ptr<Cache>> layers_;
 };
 
-/// A guess as a scope: whatever is written to the caches after the constructor is undone by the destructor, unless commit() said how many
-/// rows are kept. Undoing is not a protocol of calls that must come first.
+/// A guess as a scope: whatever is written to the caches after the constructor is undone by the destructor, unless
+/// commit() said how many rows are kept. Undoing is not a protocol of calls that must come first.
 class CacheTransaction {
  public:
   CacheTransaction(const CacheSet& caches, std::int64_t rows);

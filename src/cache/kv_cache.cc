@@ -55,7 +55,8 @@ void KvCache::begin(std::int64_t rows) {
 
 void KvCache::commit(std::int64_t keep) {
   DRAFTHORSE_CHECK(base_ >= 0, "no transaction is open");
-  DRAFTHORSE_CHECK(keep >= 0 && base_ + keep <= offset_, "keep " << keep << " of " << offset_ - base_ << " rows written");
+  DRAFTHORSE_CHECK(keep >= 0 && base_ + keep <= offset_,
+                   "keep " << keep << " of " << offset_ - base_ << " rows written");
   offset_ = base_ + keep;
   base_ = -1;
 }
@@ -84,7 +85,8 @@ std::byte* const* KvOverlay::cover(const KvCache& cache, std::int64_t rows) {
   const std::int64_t total = pages_for(offset + rows, page_positions_);
   const std::size_t page = layout.page_bytes();
   if (scratch_.size() < static_cast<std::size_t>(total - full) * page) {
-    scratch_ = AlignedBuffer(static_cast<std::size_t>(total - full + 1) * page);  // one more: the block may start later in its page
+    scratch_ = AlignedBuffer(static_cast<std::size_t>(total - full + 1) *
+                             page);  // one more: the block may start later in its page
   }
   pages_.resize(static_cast<std::size_t>(total));
   const KvPages held = cache.pages();

@@ -11,8 +11,8 @@
 
 namespace drafthorse {
 
-/// Pages of one layout, shared by the sequences of a model: taken and given back, kept for the next request. Grows in slabs; a page
-/// taken again holds whatever its last owner wrote.
+/// Pages of one layout, shared by the sequences of a model: taken and given back, kept for the next request. Grows in
+/// slabs; a page taken again holds whatever its last owner wrote.
 class PagePool {
  public:
   explicit PagePool(const KvLayout& layout) : layout_(layout) {}
@@ -31,8 +31,8 @@ class PagePool {
   std::vector<std::byte*> free_;
 };
 
-/// Keys and values of one attention layer: append-only pages, rewound by moving the offset. Rows at or past the offset may hold anything;
-/// attention never reads them.
+/// Keys and values of one attention layer: append-only pages, rewound by moving the offset. Rows at or past the offset
+/// may hold anything; attention never reads them.
 class KvCache : public Cache {
  public:
   /// Holds up to `capacity` positions. `pool` outlives the cache.
@@ -63,8 +63,9 @@ class KvCache : public Cache {
   std::vector<std::byte*> pages_;
 };
 
-/// A draft block's keys and values beside a cache: the cache's full pages are shared, the page the block starts in is copied (only its used
-/// tiles), the rest is scratch. Nothing enters the cache. Reused from call to call without allocating.
+/// A draft block's keys and values beside a cache: the cache's full pages are shared, the page the block starts in is
+/// copied (only its used tiles), the rest is scratch. Nothing enters the cache. Reused from call to call without
+/// allocating.
 class KvOverlay {
  public:
   /// Prepares pages for positions [0, cache.offset() + rows) where those from cache.offset() on are writable scratch.

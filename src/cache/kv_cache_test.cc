@@ -86,7 +86,10 @@ TEST(KvCache, MisuseIsAnInternalError) {
 
 TEST(PagePool, GivesPagesBackForTheNextRequest) {
   PagePool pool(layout());
-  { KvCache first(pool, 1000); write(first, 1000, 0); }
+  {
+    KvCache first(pool, 1000);
+    write(first, 1000, 0);
+  }
   const std::size_t bytes = pool.bytes();
   for (int request = 0; request < 20; ++request) {
     KvCache next(pool, 1000);

@@ -13,23 +13,25 @@ namespace drafthorse {
 
 /// What a session needs to know of a block-diffusion draft.
 struct DraftFacts {
-  std::int64_t block_size = 0;           ///< trained block length, the anchor included; at most block_size - 1 drafts
+  std::int64_t block_size = 0;  ///< trained block length, the anchor included; at most block_size - 1 drafts
   std::int32_t mask_token_id = 0;
-  std::vector<std::int64_t> taps;        ///< target_layer_ids, strictly ascending
-  std::int64_t feature_width = 0;        ///< taps.size() * hidden_width
+  std::vector<std::int64_t> taps;  ///< target_layer_ids, strictly ascending
+  std::int64_t feature_width = 0;  ///< taps.size() * hidden_width
 };
 
 /// A block-diffusion draft network (DFlash), bound to its target's embeddings and head at load.
 ///
-/// Its caches hold context rows only: the row at slot S derives from the target's features at S. Block rows live in scratch.
+/// Its caches hold context rows only: the row at slot S derives from the target's features at S. Block rows live in
+/// scratch.
 class DraftModel {
  public:
   virtual ~DraftModel() = default;
   virtual const DraftFacts& facts() const = 0;
   virtual std::unique_ptr<CacheSet> make_caches() = 0;
-  /// One forward. `features` [m, feature_width] become context rows at slots [o, o + m), o = caches.offset(), and stay. `ids` (anchor, then
-  /// mask tokens; may be empty) are block rows at slots o + m, o + m + 1, .. and leave nothing behind. At least one input is non-empty.
-  /// Returns the final-normed hidden rows of the block [ids.size(), hidden_width]; they live until the next forward.
+  /// One forward. `features` [m, feature_width] become context rows at slots [o, o + m), o = caches.offset(), and stay.
+  /// `ids` (anchor, then mask tokens; may be empty) are block rows at slots o + m, o + m + 1, .. and leave nothing
+  /// behind. At least one input is non-empty. Returns the final-normed hidden rows of the block [ids.size(),
+  /// hidden_width]; they live until the next forward.
   virtual ConstRows forward(ConstRows features, std::span<const std::int32_t> ids, CacheSet& caches) = 0;
   /// Draft logits of block rows: the target's raw head, then the draft's own multiplier and soft cap.
   virtual void unembed(ConstRows hidden, const LogitsSink& sink) = 0;

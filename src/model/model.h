@@ -11,11 +11,12 @@
 
 namespace drafthorse {
 
-/// What a caller wants of logit rows; nothing else is materialised. Pointers may be null; arrays have one entry per row.
+/// What a caller wants of logit rows; nothing else is materialised. Pointers may be null; arrays have one entry per
+/// row.
 struct LogitsSink {
-  Rows logits;                      ///< data != null: every logit, [rows, vocab_width]
-  std::int32_t* argmax = nullptr;   ///< the largest logit's id, the lowest id on ties
-  std::uint64_t* hash = nullptr;    ///< KernelTable::logits_hash of the whole row
+  Rows logits;                     ///< data != null: every logit, [rows, vocab_width]
+  std::int32_t* argmax = nullptr;  ///< the largest logit's id, the lowest id on ties
+  std::uint64_t* hash = nullptr;   ///< KernelTable::logits_hash of the whole row
 };
 
 /// A model's shape, for pairing and sizing.
@@ -36,11 +37,13 @@ struct SequenceRows {
 /// A ragged batch: the rows of several sequences, one after another. One request is a batch of one sequence.
 struct ForwardBatch {
   std::span<const SequenceRows> sequences;
-  /// Layers whose output (residual stream after the layer) is wanted, strictly ascending: the union of what all drafters want.
+  /// Layers whose output (residual stream after the layer) is wanted, strictly ascending: the union of what all
+  /// drafters want.
   std::span<const std::int64_t> taps;
 };
 
-/// Results of a forward pass, one row per input row in batch order. They live in the model's scratch until its next forward.
+/// Results of a forward pass, one row per input row in batch order. They live in the model's scratch until its next
+/// forward.
 struct ForwardResult {
   ConstRows hidden;  ///< [rows, hidden_width], after the final norm
   ConstRows taps;    ///< [rows, taps * hidden_width], taps side by side in the batch's order; rows = 0 without taps
@@ -54,16 +57,19 @@ class DraftTarget {
   /// The token table's rows, without any scaling the model itself applies. out: [ids.size(), hidden_width].
   /// An id outside [0, vocab_width) fails a CHECK.
   virtual void embed_raw(std::span<const std::int32_t> ids, Rows out) = 0;
-  /// Head projection of hidden rows, then * multiplier, then cap * tanh(. / cap) when cap > 0; nothing the target itself adds.
+  /// Head projection of hidden rows, then * multiplier, then cap * tanh(. / cap) when cap > 0; nothing the target
+  /// itself adds.
   virtual void raw_logits(ConstRows hidden, float multiplier, float cap, const LogitsSink& sink) = 0;
 };
 
-/// A target network. A row's results depend only on its own sequence's tokens: not on other rows, chunks, threads or page size.
+/// A target network. A row's results depend only on its own sequence's tokens: not on other rows, chunks, threads or
+/// page size.
 class Model : public DraftTarget {
  public:
   /// Empty caches for one sequence of up to facts().context positions.
   virtual std::unique_ptr<CacheSet> make_caches() = 0;
-  /// Runs the batch and writes its keys and values. Fails a CHECK when a sequence would pass the context or an id is out of range.
+  /// Runs the batch and writes its keys and values. Fails a CHECK when a sequence would pass the context or an id is
+  /// out of range.
   virtual ForwardResult forward(const ForwardBatch& batch) = 0;
   /// Logits of hidden rows as the model defines them (soft cap included).
   virtual void unembed(ConstRows hidden, const LogitsSink& sink) = 0;

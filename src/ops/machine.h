@@ -10,7 +10,8 @@ namespace drafthorse {
 /// Owns the threads and the choice of kernels of a process; `exec` borrows both.
 class Machine {
  public:
-  /// `threads` 0: as many as the process may use. `isa` empty: the best table this CPU runs; else a name kernel_table() knows.
+  /// `threads` 0: as many as the process may use. `isa` empty: the best table this CPU runs; else a name kernel_table()
+  /// knows.
   explicit Machine(int threads = 0, std::string_view isa = {}, bool pin = false);
 
   ExecContext& exec() { return exec_; }

@@ -11,8 +11,8 @@ namespace drafthorse {
 
 /// A linear layer's weight [rows, cols] (rows = outputs N, cols = inputs K) in kernel order, with an optional bias.
 ///
-/// The stream is [tile of 32 rows][group of 32 columns]{scales, data}, fully contiguous. Rows and columns past the matrix are
-/// stored as zeros, so any N and K >= 1 work. Inside a block, r = row mod 32, k = column mod 32:
+/// The stream is [tile of 32 rows][group of 32 columns]{scales, data}, fully contiguous. Rows and columns past the
+/// matrix are stored as zeros, so any N and K >= 1 work. Inside a block, r = row mod 32, k = column mod 32:
 ///   f32   1024 floats,         element at k * 32 + r
 ///   f16   1024 halves,         element at k * 32 + r
 ///   bf16  1024 bf16,           element at ((k / 2) * 32 + r) * 2 + k % 2
@@ -40,9 +40,9 @@ struct StoredMatrix {
 /// The kernel type that keeps a file's type as it is (f32, f16, bf16; f64 becomes f32).
 WeightType natural_weight_type(ElementType type);
 
-/// Packs the rows of `parts`, stacked in order (all with equal cols), as `type`. Conversions round to nearest even; q8_0 per group:
-/// scale = f16(max|w| / 127), q = round-to-even(w / scale) clamped to [-127, 127], all zero where the scale is 0.
-/// Throws Error naming `name` when a value is not finite or does not fit the type (f16 overflow).
+/// Packs the rows of `parts`, stacked in order (all with equal cols), as `type`. Conversions round to nearest even;
+/// q8_0 per group: scale = f16(max|w| / 127), q = round-to-even(w / scale) clamped to [-127, 127], all zero where the
+/// scale is 0. Throws Error naming `name` when a value is not finite or does not fit the type (f16 overflow).
 /// [first_tile, last_tile) bounds the work, so that threads may share it: `out` must have been made by `packed_matrix`.
 PackedMatrix packed_matrix(WeightType type, std::int64_t rows, std::int64_t cols);
 void pack_tiles(std::span<const StoredMatrix> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,

@@ -12,7 +12,8 @@
 namespace drafthorse {
 namespace {
 
-constexpr std::size_t kMapFrom = std::size_t{1} << 20;  // below, the allocator's free lists are cheaper than page faults
+constexpr std::size_t kMapFrom = std::size_t{1}
+                                 << 20;  // below, the allocator's free lists are cheaper than page faults
 
 }  // namespace
 
@@ -26,7 +27,8 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
     memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (memory != nullptr) std::memset(memory, 0, bytes);
   }
-  if (memory == nullptr) throw Error("cannot reserve " + std::to_string(bytes) + " bytes of memory", ErrorKind::kMemory);
+  if (memory == nullptr)
+    throw Error("cannot reserve " + std::to_string(bytes) + " bytes of memory", ErrorKind::kMemory);
   data_ = static_cast<std::byte*>(memory);
 }
 

@@ -79,7 +79,8 @@ float f16_to_float(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fu;
   const std::uint32_t mantissa = bits & 0x3ffu;
-  if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13) | (mantissa != 0 ? 0x400000u : 0u));
+  if (exponent == 0x1fu)
+    return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13) | (mantissa != 0 ? 0x400000u : 0u));
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
@@ -87,11 +88,20 @@ float f16_to_float(std::uint16_t bits) {
 
 void to_float(ElementType type, const void* source, std::size_t count, float* out) {
   switch (type) {
-    case ElementType::kF32: std::memcpy(out, source, count * sizeof(float)); return;
-    case ElementType::kF64: convert<double>(source, count, out, [](double v) { return static_cast<float>(v); }); return;
-    case ElementType::kF16: convert<std::uint16_t>(source, count, out, f16_to_float); return;
-    case ElementType::kBF16: convert<std::uint16_t>(source, count, out, bf16_to_float); return;
-    default: DRAFTHORSE_CHECK(false, "to_float of the integer type " << element_name(type));
+    case ElementType::kF32:
+      std::memcpy(out, source, count * sizeof(float));
+      return;
+    case ElementType::kF64:
+      convert<double>(source, count, out, [](double v) { return static_cast<float>(v); });
+      return;
+    case ElementType::kF16:
+      convert<std::uint16_t>(source, count, out, f16_to_float);
+      return;
+    case ElementType::kBF16:
+      convert<std::uint16_t>(source, count, out, bf16_to_float);
+      return;
+    default:
+      DRAFTHORSE_CHECK(false, "to_float of the integer type " << element_name(type));
   }
 }
 

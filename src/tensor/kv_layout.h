@@ -12,16 +12,16 @@ inline constexpr std::int64_t kKvTile = 32;
 
 /// The layout of keys and values in a page, owned here and nowhere else.
 ///
-/// A page holds `page_positions` consecutive positions (a multiple of kKvTile) of one layer: for each tile, for each kv head,
-/// a key tile followed by a value tile. Inside a tile one vector lane is one position (keys) or one dimension (values), so no
-/// kernel needs a horizontal operation:
+/// A page holds `page_positions` consecutive positions (a multiple of kKvTile) of one layer: for each tile, for each kv
+/// head, a key tile followed by a value tile. Inside a tile one vector lane is one position (keys) or one dimension
+/// (values), so no kernel needs a horizontal operation:
 ///   bf16: key   element (p, d) at ((d / 2) * 32 + p) * 2 + d % 2         value (p, d) at ((p / 2) * D + d) * 2 + p % 2
 ///   f32:  key   element (p, d) at d * 32 + p                            value (p, d) at p * D + d
 /// in elements, p = position mod 32, D = head_dim (even).
 struct KvLayout {
   ElementType type = ElementType::kBF16;  ///< kBF16 or kF32
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;        ///< even
+  std::int64_t head_dim = 0;         ///< even
   std::int64_t page_positions = 64;  ///< a multiple of kKvTile
 
   std::size_t key_tile_bytes() const { return static_cast<std::size_t>(kKvTile * head_dim) * element_bytes(type); }
@@ -45,8 +45,8 @@ struct KvLayout {
   }
 };
 
-/// A layer's keys and values as attention reads them: page i holds positions [i * page_positions, (i + 1) * page_positions).
-/// Borrowed; the last pages may be a forward's own scratch.
+/// A layer's keys and values as attention reads them: page i holds positions [i * page_positions, (i + 1) *
+/// page_positions). Borrowed; the last pages may be a forward's own scratch.
 struct KvPages {
   const std::byte* const* pages = nullptr;
   std::int64_t page_positions = 0;

@@ -14,7 +14,9 @@ struct RowsOf {
 
   T* row(std::int64_t r) const { return data + r * stride; }
   /// Rows [begin, end).
-  RowsOf slice(std::int64_t begin, std::int64_t end) const { return {data + begin * stride, end - begin, cols, stride}; }
+  RowsOf slice(std::int64_t begin, std::int64_t end) const {
+    return {data + begin * stride, end - begin, cols, stride};
+  }
   operator RowsOf<const T>() const { return {data, rows, cols, stride}; }
 };
 

@@ -32,7 +32,7 @@ TEST(ElementType, EveryHalfSurvivesFloat) {
     } else {
       ASSERT_EQ(back, half) << bits;
       const int exponent = (half >> 10) & 31;  // the definition, computed another way
-      const double expected = exponent == 31 ? std::numeric_limits<double>::infinity()
+      const double expected = exponent == 31  ? std::numeric_limits<double>::infinity()
                               : exponent == 0 ? std::ldexp(half & 1023, -24)
                                               : std::ldexp(1024 + (half & 1023), exponent - 25);
       ASSERT_EQ(static_cast<double>(value), (half & 0x8000) != 0 ? -expected : expected);
@@ -41,12 +41,12 @@ TEST(ElementType, EveryHalfSurvivesFloat) {
 }
 
 TEST(ElementType, RoundsToNearestEven) {
-  EXPECT_EQ(float_to_f16(1.0f + 0x1p-11f), 0x3c00);                  // tie, even below
-  EXPECT_EQ(float_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);              // tie, even above
+  EXPECT_EQ(float_to_f16(1.0f + 0x1p-11f), 0x3c00);      // tie, even below
+  EXPECT_EQ(float_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);  // tie, even above
   EXPECT_EQ(float_to_f16(std::nextafter(1.0f + 0x1p-11f, 2.0f)), 0x3c01);
   EXPECT_EQ(float_to_f16(65519.996f), 0x7bff);
   EXPECT_EQ(float_to_f16(65520.0f), 0x7c00);
-  EXPECT_EQ(float_to_f16(0x1p-25f), 0x0000);                         // tie to zero
+  EXPECT_EQ(float_to_f16(0x1p-25f), 0x0000);  // tie to zero
   EXPECT_EQ(float_to_f16(std::nextafter(0x1p-25f, 1.0f)), 0x0001);
   EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);
   EXPECT_EQ(float_to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);

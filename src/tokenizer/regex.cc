@@ -56,8 +56,8 @@ Regex::Regex(std::string_view pattern, const std::string& where, bool verbatim)
   compiled_->code.reset(
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), kOptions, &error, &offset, context.get()));
   if (!compiled_->code) {
-    throw Error(where + " = " + brief(Json(text)) + ": the pattern does not compile: " + pcre2_message(error) + " at byte " +
-                std::to_string(offset));
+    throw Error(where + " = " + brief(Json(text)) + ": the pattern does not compile: " + pcre2_message(error) +
+                " at byte " + std::to_string(offset));
   }
   // Without executable memory the interpreter runs the same pattern, slower.
   compiled_->jit = pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE) == 0;

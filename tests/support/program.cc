@@ -59,7 +59,8 @@ ProgramResult run_program(const std::vector<std::string>& command, const std::st
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   while (out.read_end >= 0 || err.read_end >= 0) {
     if (in.write_end >= 0 && sent == input.size()) Pipe::close_end(in.write_end);
-    std::array<pollfd, 3> waits = {pollfd{out.read_end, POLLIN, 0}, pollfd{err.read_end, POLLIN, 0}, pollfd{in.write_end, POLLOUT, 0}};
+    std::array<pollfd, 3> waits = {pollfd{out.read_end, POLLIN, 0}, pollfd{err.read_end, POLLIN, 0},
+                                   pollfd{in.write_end, POLLOUT, 0}};
     ::poll(waits.data(), waits.size(), 200);
     if (std::chrono::steady_clock::now() > deadline) {
       ::kill(child, SIGKILL);

@@ -15,6 +15,6 @@ std::string project_path(const std::string& relative);
 }  // namespace drafthorse
 
 /// Declares std::string `name` = shared_path(relative), or skips the test saying what is missing.
-#define DRAFTHORSE_NEEDS_SHARED(name, relative)                                             \
-  const std::string name = ::drafthorse::shared_path(relative);                             \
+#define DRAFTHORSE_NEEDS_SHARED(name, relative)                 \
+  const std::string name = ::drafthorse::shared_path(relative); \
   if (name.empty()) GTEST_SKIP() << "reference data absent: shared/" << (relative)
