@@ -1,6 +1,7 @@
 #include "tokenizer/regex.h"
 
 #include <gtest/gtest.h>
+#include <utf8proc.h>
 
 #include <string>
 #include <vector>
@@ -94,7 +95,7 @@ TEST(Regex, AMatchThatNeedsADeepStackStillSucceeds) {
 TEST(UnicodeClass, AgreesWithPcre2OnEveryCodePoint) {
   const Regex word(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])", "x", /*verbatim=*/true);
   const Regex space(R"(\p{White_Space})", "x", /*verbatim=*/true);
-  const Regex unassigned(R"(\p{Cn})", "x", /*verbatim=*/true);  // the two libraries' Unicode versions differ by one
+  const Regex unassigned(R"(\p{Cn})", "x", /*verbatim=*/true);
   RegexMatcher is_unassigned(unassigned);
   RegexMatcher is_word(word);
   RegexMatcher is_space(space);
@@ -102,7 +103,9 @@ TEST(UnicodeClass, AgreesWithPcre2OnEveryCodePoint) {
     if (point >= 0xD800 && point <= 0xDFFF) continue;
     std::string text;
     append_utf8(text, point);
+    // The two libraries' Unicode versions differ: what either does not know yet says nothing.
     if (is_unassigned.search(text, 0)) continue;
+    if (utf8proc_category(static_cast<utf8proc_int32_t>(point)) == UTF8PROC_CATEGORY_CN) continue;
     ASSERT_EQ(is_word_character(point), is_word.search(text, 0).has_value()) << std::hex << point;
     ASSERT_EQ(is_white_space(point), is_space.search(text, 0).has_value()) << std::hex << point;
   }
