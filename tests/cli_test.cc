@@ -176,33 +176,40 @@ TEST(Run, WithoutAModelTheDemonstrationPairRuns) {
   EXPECT_NE(moved.err.find("depth 7"), std::string::npos) << moved.err;
 }
 
-/// A running program whose pipes the test holds.
+/// A running program whose pipes the test holds. Its input is empty, or, `waiting`, one that never ends.
 class Running {
  public:
-  explicit Running(Words words) {
+  explicit Running(Words words, bool waiting = false) {
     words.insert(words.begin(), DRAFTHORSE_BINARY);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    int in[2];
     int out[2];
     int err[2];
-    if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+    for (int* ends : {in, out, err}) {
+      if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+    }
     process_ = ::fork();
     if (process_ == 0) {
-      ::dup2(::open("/dev/null", O_RDONLY), 0);
+      ::dup2(in[0], 0);
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
+    ::close(in[0]);
     ::close(out[1]);
     ::close(err[1]);
+    in_ = in[1];
+    if (!waiting) close_input();
     out_ = out[0];
     err_ = err[0];
   }
   ~Running() {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
+    close_input();
     close_output();
     ::close(err_);
   }
@@ -215,6 +222,10 @@ class Running {
   void close_output() {
     if (out_ >= 0) ::close(out_);
     out_ = -1;
+  }
+  void close_input() {
+    if (in_ >= 0) ::close(in_);
+    in_ = -1;
   }
   void interrupt() { ::kill(process_, SIGINT); }
   /// The exit code, or -1 when it has not ended after `seconds`.
@@ -237,6 +248,7 @@ class Running {
 
  private:
   pid_t process_ = -1;
+  int in_ = -1;
   int out_ = -1;
   int err_ = -1;
 };
@@ -256,6 +268,28 @@ TEST(Run, ControlCFinishesTheRoundAndSaysSo) {
   const std::string errors = program.read_errors();
   EXPECT_EQ(lines(errors), 1) << errors;
   EXPECT_NE(errors.find("interrupted"), std::string::npos) << errors;
+}
+
+TEST(Run, ControlCWhileThePromptIsTypedEndsItAtOnce) {
+  Running program(with_pair({"run"}), true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // by then it reads its input
+  program.interrupt();
+  EXPECT_EQ(program.wait(20), 130);
+}
+
+TEST(Program, OutputThatCannotBeWrittenIsAnError) {
+  for (const Words& words :
+       {with_pair({"run", "-p", "x", "-n", "2"}), with_pair({"run", "-p", "x", "-n", "2", "--json"}),
+        Words{"score", demo("target"), "--ids", "1,2"}, Words{"inspect", demo("target")}, Words{"--help"},
+        Words{"run", "--help"}}) {
+    std::string line = "exec \"$0\" \"$@\" > /dev/full";
+    Words command = {"/bin/sh", "-c", line, DRAFTHORSE_BINARY};
+    command.insert(command.end(), words.begin(), words.end());
+    const ProgramResult result = run_program(command);
+    EXPECT_EQ(result.exit_code, 2) << words.front();
+    EXPECT_EQ(lines(result.err), 1) << result.err;
+    EXPECT_NE(result.err.find("standard output"), std::string::npos) << result.err;
+  }
 }
 
 TEST(Run, AReaderWhoLeavesEndsItQuietly) {
@@ -294,7 +328,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"DraftAsTarget", {"run", demo("dflash"), "-p", "x"}, "DFlashDraftModel"},
         BadCase{"UnknownWeights", {"run", demo("target"), "-p", "x", "--weights", "q3"}, "q3"},
         BadCase{"UnknownKv", {"run", demo("target"), "-p", "x", "--kv", "f16"}, "--kv"},
-        BadCase{"UnknownIsa", {"run", demo("target"), "-p", "x", "--isa", "mmx"}, "mmx"},
+        BadCase{"UnknownIsa", {"run", demo("target"), "-p", "x", "--isa", "mmx"}, "--isa: kernels: \"mmx\""},
         BadCase{"NoThreads", {"run", demo("target"), "-p", "x", "--threads", "0"}, "--threads"},
         BadCase{"ThreadsNotANumber", {"run", demo("target"), "-p", "x", "--threads", "two"}, "two"},
         BadCase{"IdsNotNumbers", {"run", demo("target"), "--ids", "1,x"}, "--ids"},
@@ -302,13 +336,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"EmptyPrompt", {"run", demo("target"), "-p", ""}, "empty prompt"},
         BadCase{"TwoPrompts", {"run", demo("target"), "-p", "x", "--ids", "1"}, "--ids"},
         BadCase{"NoPromptFile", {"run", demo("target"), "--prompt-file", "/nonexistent/p"}, "/nonexistent/p"},
-        BadCase{"PromptNotUtf8", {"run", demo("target"), "-p", "\xff\xfe"}, "UTF-8"},
+        BadCase{"PromptNotUtf8", {"run", demo("target"), "-p", "\xff\xfe"}, "-p: not valid UTF-8"},
+        BadCase{"TextNotUtf8", {"score", demo("target"), "--text", "\xff"}, "--text: not valid UTF-8"},
         BadCase{"NoTokensWanted", {"run", demo("target"), "-p", "x", "-n", "0"}, "--max-tokens"},
         BadCase{"DepthNotANumber", with_pair({"run", "-p", "x", "--depth", "deep"}), "--depth"},
         BadCase{"DepthWithoutADraft", {"run", demo("target"), "-p", "x", "--depth", "3"}, "no draft"},
         BadCase{"NegativeTemperature", {"run", demo("target"), "-p", "x", "--temperature=-1"}, "--temperature"},
         BadCase{"TopPAboveOne", {"run", demo("target"), "-p", "x", "--top-p", "1.5"}, "--top-p"},
         BadCase{"TemperatureNotANumber", {"run", demo("target"), "-p", "x", "--temperature", "nan"}, "--temperature"},
+        BadCase{"TemperatureTooHigh", {"run", demo("target"), "-p", "x", "--temperature", "1e9"}, "to 1000000"},
+        BadCase{"NegativeSeed", {"run", demo("target"), "-p", "x", "--seed=-1"}, "--seed"},
+        BadCase{"SeedOf65Bits", {"run", demo("target"), "-p", "x", "--seed", "18446744073709551616"}, "--seed"},
+        BadCase{"StopNotUtf8", {"run", demo("target"), "-p", "x", "--stop", "\xc3"}, "--stop"},
+        BadCase{"ModelWithoutAName", {"run", "", "-p", "x"}, "MODEL"},
+        BadCase{"PromptFileWithoutAName", {"run", demo("target"), "--prompt-file", ""}, "cannot open"},
         BadCase{"UnknownAccept", {"run", demo("target"), "-p", "x", "--accept", "maybe"}, "maybe"},
         BadCase{"EmptyStop", {"run", demo("target"), "-p", "x", "--stop", ""}, "--stop"},
         BadCase{"ContextTooLong", {"run", demo("target"), "-p", "x", "--context", "4096"}, "2048"},
@@ -320,9 +361,71 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"VerifyNoPrompts", with_pair({"verify", "--prompts", "/dev/null"}), "/dev/null"},
         BadCase{"VerifyBadDepths", with_pair({"verify", "--depths", "1,,3"}), "--depths"},
         BadCase{"ScoreNothing", {"score", demo("target")}, "--ids"},
+        BadCase{"ScoreIdOutsideTheVocabulary", {"score", demo("target"), "--ids", "1,4096"}, "id 4096 at position 1"},
         BadCase{"TokenizeNoFolder", {"tokenize", "/nonexistent/model"}, "/nonexistent/model"},
         BadCase{"BenchUnknownShape", {"bench", "--shape", "9b"}, "9b"}),
     [](const auto& parameter) { return parameter.param.name; });
+
+// A model's weights take minutes to read; what is wrong with a request is known before.
+TEST(Run, ARequestIsCheckedBeforeTheWeightsAreRead) {
+  TempFolder folder;
+  TinyCheckpoint target = tiny_target({});
+  target.tensors.erase(target.tensors.begin());  // reading the weights would fail
+  target.write(folder.path());
+  const auto error_of = [&](Words words) {
+    words.insert(words.begin(), {"run", folder.path()});
+    return drafthorse(words).err;
+  };
+  EXPECT_NE(error_of({"--ids", "1,999999"}).find("999999"), std::string::npos);
+  EXPECT_NE(error_of({"--ids", "1,2,3", "--context", "3"}).find("context of 3"), std::string::npos);
+  EXPECT_NE(error_of({"--ids", "1", "--depth", "2"}).find("no draft"), std::string::npos);
+  EXPECT_NE(error_of({"--ids", "1", "--stop", "x"}).find("no tokenizer"), std::string::npos);
+}
+
+TEST(Run, AVerySmallTopPLeavesOnlyTheLikeliestToken) {
+  const Json greedy = run_json({"run", "-p", "import os\n", "-n", "20"});
+  EXPECT_EQ(run_json({"run", "-p", "import os\n", "-n", "20", "--temperature", "2", "--seed", "1", "--top-p",
+                      "1e-60"})["ids"],
+            greedy["ids"]);
+}
+
+TEST(Verify, APromptThatCannotBeUsedIsNamedByFileAndLine) {
+  TempFolder folder;
+  for (const auto& [text, part] : {std::pair{R"({"ids":[4096]})", "4096"}, std::pair{R"({"ids":[]})", "empty"},
+                                   std::pair{R"({"ids":[1],"prompt":"x"})", "give one"}}) {
+    const std::string file = folder.write("prompts.jsonl", std::string("{\"ids\":[1]}\n") + text + "\n");
+    const ProgramResult result = drafthorse(with_pair({"verify", "--prompts", file}));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(lines(result.err), 1) << result.err;
+    EXPECT_NE(result.err.find(file + ": line 2"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+}
+
+TEST(Verify, ADepthAboveTheDraftsIsSaid) {
+  TempFolder folder;
+  const std::string file = folder.write("prompts.jsonl", "{\"ids\":[1]}\n");
+  const ProgramResult result = drafthorse(with_pair({"verify", "--prompts", file, "-n", "4", "--depths", "3,99"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("99"), std::string::npos) << result.err;
+  EXPECT_EQ(lines(result.err), 1) << result.err;
+}
+
+TEST(Program, ALinkThatLeadsNowhereIsAnErrorThatSaysSo) {
+  TempFolder folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  for (const Words& words : {Words{"inspect", folder / "loop"}, Words{"tokenize", folder / "loop"},
+                             Words{"run", folder / "loop", "-p", "x"}}) {
+    const ProgramResult result = drafthorse(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("loop"), std::string::npos) << result.err;
+  }
+  tiny_target({}).write(folder.path());
+  std::filesystem::create_symlink("gone", folder / "generation_config.json");  // as in a cache that lost a file
+  const ProgramResult result = drafthorse({"run", folder.path(), "--ids", "1", "-n", "1"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("generation_config.json: cannot open"), std::string::npos) << result.err;
+}
 
 TEST(Run, AModelWithoutATokenizerTakesIdsOnly) {
   TempFolder folder;
@@ -415,6 +518,12 @@ TEST(Inspect, ShowsTheFilesAndWhetherThePairFits) {
   const ProgramResult misfit = drafthorse({"inspect", demo("target"), folder.path()});
   EXPECT_EQ(misfit.exit_code, 2);
   EXPECT_EQ(lines(misfit.err), 1);
+}
+
+TEST(Inspect, ASecondTargetIsRefused) {
+  const ProgramResult result = drafthorse({"inspect", demo("target"), demo("target")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("second target"), std::string::npos) << result.err;
 }
 
 TEST(Tokenize, GoesThereAndBack) {

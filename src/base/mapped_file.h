@@ -32,4 +32,8 @@ class MappedFile {
 /// The whole file as text. Throws Error naming the path, also when it is larger than `limit` bytes.
 std::string read_text_file(const std::string& path, std::size_t limit = std::size_t{256} << 20);
 
+/// Whether there is anything of that name. A link that leads nowhere counts, and so does what cannot be looked at:
+/// opening it says what is wrong, where calling it absent would hide it.
+bool is_listed(const std::string& path);
+
 }  // namespace drafthorse

@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -60,6 +61,24 @@ TEST_F(MappedFileTest, ErrorsNameThePath) {
   } catch (const Error& e) {
     EXPECT_EQ(std::string(e.what()), folder_.string() + ": not a regular file");
   }
+}
+
+TEST_F(MappedFileTest, ANamedPipeIsRefusedAndNotWaitedFor) {
+  const std::string path = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile{path}, Error);
+  EXPECT_THROW(read_text_file(path), Error);
+}
+
+TEST_F(MappedFileTest, ALinkThatLeadsNowhereIsListedAndCannotBeOpened) {
+  const std::string path = (folder_ / "link").string();
+  EXPECT_FALSE(is_listed(path));
+  std::filesystem::create_symlink("gone", path);
+  EXPECT_TRUE(is_listed(path));
+  EXPECT_THROW(read_text_file(path), Error);
+  EXPECT_FALSE(is_listed(path + "/below"));
+  std::filesystem::create_symlink("loop", folder_ / "loop");
+  EXPECT_TRUE(is_listed((folder_ / "loop" / "below").string()));
 }
 
 TEST_F(MappedFileTest, TextIsLimited) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cpu_features.h"
 #include "base/float_env.h"
 
 namespace drafthorse {
@@ -14,7 +15,7 @@ namespace {
 
 // About a millisecond: longer than the gap between two regions of one token, shorter than anybody notices.
 constexpr int kSpins = 20000;
-// A thread that waits for others yields after this many spins, so that more threads than CPUs still make progress.
+// A thread that waits for others yields after this many spins, so that they progress when something else has their CPU.
 constexpr int kSpinsBeforeYield = 2000;
 
 std::vector<int> allowed_cpus() {
@@ -37,9 +38,9 @@ void pin_to(int cpu) {
 }
 
 template <typename Done>
-void spin_until(Done done) {
+void spin_until(int spins_before_yield, Done done) {
   for (int spins = 0; !done(); ++spins) {
-    if (spins < kSpinsBeforeYield) {
+    if (spins < spins_before_yield) {
       _mm_pause();
     } else {
       std::this_thread::yield();
@@ -49,7 +50,10 @@ void spin_until(Done done) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, bool pin) {
+// With more threads than CPUs whoever spins keeps another from the work that is waited for.
+ThreadPool::ThreadPool(int threads, bool pin)
+    : spins_(threads > usable_cpus() ? 0 : kSpins),
+      spins_before_yield_(threads > usable_cpus() ? 0 : kSpinsBeforeYield) {
   DRAFTHORSE_CHECK(threads >= 1, "threads = " << threads);
   const std::vector<int> cpus = pin ? allowed_cpus() : std::vector<int>{};
   const auto cpu_of = [&](int thread) {
@@ -74,7 +78,7 @@ void ThreadPool::work(int thread, int cpu) {
   const FloatEnv environment;
   for (std::uint32_t seen = 0;;) {
     std::uint32_t now = generation_.load(std::memory_order_acquire);
-    for (int spins = 0; now == seen && spins < kSpins; ++spins) {
+    for (int spins = 0; now == seen && spins < spins_; ++spins) {
       _mm_pause();
       now = generation_.load(std::memory_order_acquire);
     }
@@ -112,7 +116,7 @@ void ThreadPool::run_erased(void (*call)(void*, int), void* body) {
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   call_guarded(0);
-  spin_until([&] { return running_.load(std::memory_order_acquire) == 0; });
+  spin_until(spins_before_yield_, [&] { return running_.load(std::memory_order_acquire) == 0; });
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -124,7 +128,7 @@ void ThreadPool::barrier() {
     barrier_phase_.store(phase + 1, std::memory_order_release);
     return;
   }
-  spin_until([&] { return barrier_phase_.load(std::memory_order_acquire) != phase; });
+  spin_until(spins_before_yield_, [&] { return barrier_phase_.load(std::memory_order_acquire) != phase; });
 }
 
 void ThreadPool::start_shares(std::int64_t tasks) {

@@ -12,7 +12,8 @@
 namespace drafthorse {
 
 /// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region,
-/// so that the next one starts within a microsecond while tokens are generated, and sleep when nothing comes. Results
+/// so that the next one starts within a microsecond while tokens are generated, and sleep when nothing comes; with more
+/// threads than CPUs nobody spins. Results
 /// must not depend on which thread does a task. Every thread runs regions under FloatEnv. Not re-entrant; one caller at
 /// a time.
 class ThreadPool {
@@ -71,6 +72,8 @@ class ThreadPool {
   void work(int thread, int cpu);
   void call_guarded(int thread);
 
+  const int spins_;               // of a worker between regions, before it sleeps
+  const int spins_before_yield_;  // of a thread that waits for the others
   alignas(64) std::atomic<std::uint32_t> generation_{0};
   alignas(64) std::atomic<std::uint32_t> running_{0};
   alignas(64) std::atomic<std::uint32_t> barrier_count_{0};

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace drafthorse {
 namespace {
@@ -20,10 +21,9 @@ ModelFolder open_model_folder(const std::string& path) {
   if (!fs::is_directory(status)) throw Error(path + ": is not a folder; " + kExpected);
 
   const auto optional_file = [&](const char* name) -> std::optional<std::string> {
-    std::error_code ignored;
-    const fs::path file = fs::path(path) / name;
-    if (!fs::exists(file, ignored)) return std::nullopt;
-    return file.string();
+    const std::string file = (fs::path(path) / name).string();
+    if (!is_listed(file)) return std::nullopt;
+    return file;
   };
   const std::optional<std::string> config = optional_file("config.json");
   if (!config) throw Error(path + ": has no config.json; " + kExpected);

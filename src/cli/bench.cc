@@ -94,7 +94,7 @@ void print_report(const BenchReport& report, const std::string& name) {
 BenchReport measure(const BenchFlags& flags, const OpenedModels& opened, const LoadOptions& options) {
   if (!flags.shape.empty()) return bench_shape(flags.shape, options, kPassSeconds);
   const auto prompt =
-      opened.target.tokenizer ? encode_prompt(opened.target, flags.prompt) : std::vector<std::int32_t>{0};
+      opened.target.tokenizer ? encode_prompt(opened.target, flags.prompt, "-p") : std::vector<std::int32_t>{0};
   LoadedModel model(opened.target, opened.draft.get(), options);
   return bench_model(model, options, prompt, flags.max_tokens, kPassSeconds);
 }
@@ -103,7 +103,7 @@ int bench(const BenchFlags& flags) {
   OpenedModels opened;
   if (flags.shape.empty()) {
     opened = flags.model.open(true);
-  } else if (!flags.model.model.empty() || !flags.model.drafts.empty()) {
+  } else if (flags.model.model || !flags.model.drafts.empty()) {
     throw Error("--shape times random weights: it takes no MODEL and no --draft");
   }
   const std::string name = flags.shape.empty() ? opened.target.path() : flags.shape;

@@ -1,5 +1,6 @@
 #include "cli/flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/demo_pair.h"
+#include "tokenizer/utf8.h"
 
 namespace drafthorse {
 namespace {
@@ -81,7 +83,7 @@ std::vector<std::string> parse_words(const std::string& text, const std::string&
 
 void ModelFlags::add_to(CLI::App& command, bool lists) {
   const std::string list = lists ? " (a comma list: each in turn)" : "";
-  command.add_option("MODEL", model, "folder of the target model (default: the demonstration pair)");
+  command.add_option("MODEL", model, "folder of the target model (default: the demonstration pair)")->type_name("DIR");
   command.add_option("--draft", drafts, "folder of the draft model")->type_name("DIR")->allow_extra_args(false);
   command.add_option("--context", context, "positions a text may take (default: what the model allows)")
       ->type_name("N")
@@ -104,15 +106,16 @@ void ModelFlags::add_to(CLI::App& command, bool lists) {
 
 OpenedModels ModelFlags::open(bool with_draft) const {
   if (drafts.size() > 1) throw Error("--draft: given " + std::to_string(drafts.size()) + " times; one draft is used");
+  if (model && model->empty()) throw Error("MODEL: the folder's name is empty");
   OpenedModels opened;
   std::string draft = drafts.empty() ? "" : drafts.front();
   if (!drafts.empty() && draft.empty()) throw Error("--draft: the folder's name is empty");
-  if (model.empty()) {
+  if (!model) {
     const DemoPair demo = find_demo_pair();
     opened.target = open_target(demo.target);
     if (draft.empty()) draft = demo.draft;
   } else {
-    opened.target = open_target(model);
+    opened.target = open_target(*model);
   }
   if (with_draft && !draft.empty()) {
     opened.draft = std::make_unique<DraftFiles>(open_draft(draft));
@@ -161,7 +164,16 @@ void SamplingFlags::add_to(CLI::App& command) {
       ->type_name("P");
   command.add_option("--min-p", min_p, "drop tokens below this fraction of the likeliest one's probability; 0: none")
       ->type_name("P");
-  command.add_option("--seed", seed, "makes sampling repeatable (default: one is drawn and shown)")->type_name("N");
+  // A plain conversion would turn -1 and 2^64 into other seeds without a word.
+  const auto whole = [](const std::string& text) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return std::string();
+    return text + " is not a whole number from 0 to 18446744073709551615";
+  };
+  command.add_option("--seed", seed, "makes sampling repeatable (default: one is drawn and shown)")
+      ->type_name("N")
+      ->check(CLI::Validator(whole, "", "whole"));
   command
       .add_option("--accept", accept,
                   "how drafts are judged when sampling: coupled (same text with and without a draft), rejection (same "
@@ -177,7 +189,7 @@ void SamplingFlags::add_to(CLI::App& command) {
 void SamplingFlags::apply(const GenerationConfig& config, GenerateRequest& request) const {
   const SamplingDefaults& defaults = config.sampling;
   const double infinity = std::numeric_limits<double>::infinity();
-  check_range("--temperature", temperature, 0.0, 1e6, "0 or more");
+  check_range("--temperature", temperature, 0.0, 1e6, "from 0 to 1000000");
   check_range("--top-p", top_p, std::numeric_limits<double>::min(), 1.0, "above 0 and at most 1");
   check_range("--min-p", min_p, 0.0, 1.0, "from 0 to 1");
   if (top_k) check_range("--top-k", static_cast<double>(*top_k), 0.0, infinity, "0 or more");
@@ -185,12 +197,15 @@ void SamplingFlags::apply(const GenerationConfig& config, GenerateRequest& reque
   params.temperature =
       static_cast<float>(temperature.value_or(defaults.temperature.value_or(config.do_sample ? 1.0 : 0.0)));
   params.top_k = top_k.value_or(defaults.top_k.value_or(0));
-  params.top_p = static_cast<float>(top_p.value_or(defaults.top_p.value_or(1.0)));
+  // Not below the smallest float: 0 would mean that the filter is off.
+  params.top_p =
+      std::max(static_cast<float>(top_p.value_or(defaults.top_p.value_or(1.0))), std::numeric_limits<float>::min());
   params.min_p = static_cast<float>(min_p.value_or(defaults.min_p.value_or(0.0)));
   params.seed = seed;
   request.accept = parse_accept_mode(accept);
   for (const std::string& stop : stops) {
     if (stop.empty()) throw Error("--stop: the string is empty");
+    require_utf8(stop, "--stop");
   }
   request.stops = stops;
   request.ignore_eos = ignore_eos;
@@ -211,10 +226,17 @@ std::string read_standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::string& text) {
+void require_utf8(std::string_view text, const std::string& source) {
+  if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
+    throw Error(source + ": not valid UTF-8 at byte " + std::to_string(bad) + ": convert it to UTF-8");
+  }
+}
+
+std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::string& text, const std::string& source) {
   if (!files.tokenizer) {
     throw Error(files.path() + ": has no tokenizer.json, so a prompt must be given as --ids");
   }
+  require_utf8(text, source);
   return files.tokenizer->encode(text, {.add_special = true});
 }
 

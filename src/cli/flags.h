@@ -23,7 +23,7 @@ struct OpenedModels {
 
 /// Flags that say which model runs and on what. `weights`, `threads` and `isa` are text, because verify takes lists.
 struct ModelFlags {
-  std::string model;  ///< empty: the demonstration pair
+  std::optional<std::string> model;  ///< nothing: the demonstration pair
   std::vector<std::string> drafts;
   std::string weights = "file";
   std::string kv;
@@ -77,8 +77,11 @@ std::vector<std::string> parse_words(const std::string& text, const std::string&
 
 /// Everything on standard input.
 std::string read_standard_input();
-/// `text` as the model's ids, with BOS where the tokenizer says so. Throws Error without a tokenizer.
-std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::string& text);
+/// Throws Error naming `source` when `text` is not valid UTF-8.
+void require_utf8(std::string_view text, const std::string& source);
+/// `text` as the model's ids, with BOS where the tokenizer says so. Throws Error without a tokenizer, and, naming
+/// `source`, for text that is not valid UTF-8.
+std::vector<std::int32_t> encode_prompt(const TargetFiles& files, const std::string& text, const std::string& source);
 
 /// Prints `json` as one line of ASCII to standard output. (Some readers take U+2028 and the like for line ends.)
 void print_json_line(const Json& json);

@@ -119,7 +119,8 @@ int inspect(const std::vector<std::string>& paths) {
   std::unique_ptr<TargetFiles> target;
   std::vector<DraftFiles> drafts;
   for (const std::string& path : paths) {
-    if (std::filesystem::is_regular_file(path)) {
+    std::error_code unreadable;  // then opening it as a folder says what is wrong
+    if (std::filesystem::is_regular_file(path, unreadable)) {
       const auto source = open_safetensors(path);
       std::printf("%s: tensors\n", path.c_str());
       print_tensors(*source);
@@ -127,6 +128,7 @@ int inspect(const std::vector<std::string>& paths) {
       drafts.push_back(open_draft(path));
       print_draft(drafts.back());
     } else {
+      if (target) throw Error(path + ": a second target; give one, and any number of drafts");
       target = std::make_unique<TargetFiles>(open_target(path));
       print_target(*target);
     }
@@ -149,7 +151,7 @@ Command add_inspect_command(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("inspect", "what is in a model's files, and whether a draft fits a target");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("PATH", *paths, "model folders or safetensors files")->required();
+  command->add_option("PATH", *paths, "model folders or safetensors files")->required()->type_name("");
   command->footer(
       "Given a target and drafts, it says whether they can be paired; exits with 2 when not.\n"
       "Example:\n  drafthorse inspect models/demo/target models/demo/dflash");

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -30,7 +33,7 @@ int run_program(int argc, char** argv) {
   CLI::App program("drafthorse: large language models on CPUs, drafted and verified: faster, and exact.", "drafthorse");
   program.set_version_flag("--version", std::string("drafthorse 0.1.0, commit ") + build_commit());
   program.footer(
-      "Without a model, `run`, `verify` and `bench` use the bundled demonstration pair.\n"
+      "Without a model, `run`, `verify`, `score` and `bench` use the bundled demonstration pair.\n"
       "Every command explains itself: drafthorse run --help");
   const std::vector<Command> commands = {add_run_command(program),      add_verify_command(program),
                                          add_score_command(program),    add_inspect_command(program),
@@ -54,13 +57,22 @@ int run_program(int argc, char** argv) {
   return kExitOk;
 }
 
+/// What is still buffered must reach the reader. One who left on purpose (a closed pipe) is no error; a full disk is.
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  struct stat output {};
+  if (::fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode))) return code;
+  print_note("standard output: cannot be written, what it got is not complete: is the disk full?");
+  return code == kExitOk ? kExitBadInput : code;
+}
+
 }  // namespace
 }  // namespace drafthorse
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is seen where text is written
   try {
-    return drafthorse::run_program(argc, argv);
+    return drafthorse::finish_output(drafthorse::run_program(argc, argv));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "drafthorse: internal error, please report: %s\n", error.what());
     return drafthorse::kExitInternal;

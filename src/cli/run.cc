@@ -18,7 +18,7 @@ struct RunFlags {
   ModelFlags model;
   SamplingFlags sampling;
   std::optional<std::string> prompt;
-  std::string prompt_file;
+  std::optional<std::string> prompt_file;
   std::optional<std::string> ids;
   std::int64_t max_tokens = 256;
   std::string depth;
@@ -55,24 +55,24 @@ class TerminalSink : public TokenSink {
 };
 
 std::vector<std::int32_t> read_prompt(const RunFlags& flags, const TargetFiles& files) {
-  const int sources = flags.prompt.has_value() + !flags.prompt_file.empty() + flags.ids.has_value();
+  const int sources = flags.prompt.has_value() + flags.prompt_file.has_value() + flags.ids.has_value();
   if (sources > 1) throw Error("-p, --prompt-file and --ids: give one of them");
   if (flags.ids) return parse_ids(*flags.ids, "--ids");
-  const char* source = "-p";
+  std::string source = "-p";
   std::string text;
   if (flags.prompt) {
     text = *flags.prompt;
-  } else if (!flags.prompt_file.empty()) {
-    source = "--prompt-file";
-    text = read_text_file(flags.prompt_file);
+  } else if (flags.prompt_file) {
+    source = *flags.prompt_file;
+    text = read_text_file(*flags.prompt_file);
   } else {
     source = "standard input";
     if (isatty(STDIN_FILENO) != 0) print_note("reading the prompt from the terminal; Ctrl-D ends it");
     text = read_standard_input();
   }
-  std::vector<std::int32_t> prompt = encode_prompt(files, text);
+  std::vector<std::int32_t> prompt = encode_prompt(files, text, source);
   if (prompt.empty()) {
-    throw Error(std::string("empty prompt: ") + source + " has no text; give -p TEXT, --prompt-file FILE or --ids 1,2");
+    throw Error("empty prompt: " + source + " has no text; give -p TEXT, --prompt-file FILE or --ids 1,2");
   }
   return prompt;
 }
@@ -135,7 +135,6 @@ std::string summary(const GenerateRequest& request, const GenerateResult& result
 }
 
 int run(const RunFlags& flags) {
-  catch_interrupt();
   GenerateRequest request;
   request.max_tokens = flags.max_tokens;
   request.chunk = flags.chunk;
@@ -154,11 +153,16 @@ int run(const RunFlags& flags) {
   const GenerationConfig& generation = opened.target.generation;
   flags.sampling.apply(generation, request);
   request.prompt = read_prompt(flags, opened.target);
+  check_request(request, {.vocab_width = opened.target.config.vocab_size,
+                          .context = context_of(opened.target, options),
+                          .drafter = opened.draft != nullptr,
+                          .tokenizer = opened.target.tokenizer != nullptr});
   for (const std::string& warning : flags.sampling.warnings(generation)) print_note(warning);
 
   LoadedModel model(opened.target, opened.draft.get(), options);
   for (const std::string& warning : model.warnings()) print_note(warning);
   TerminalSink sink(flags.json, opened.target.tokenizer == nullptr);
+  catch_interrupt();  // not earlier: while a prompt is typed or weights are read there is nothing to finish
   const GenerateResult result = model.generator().generate(request, sink);
 
   if (flags.json) {

@@ -58,9 +58,11 @@ int score(const ScoreFlags& flags) {
     ids = parse_ids(*flags.ids, "--ids");
   } else {
     if (!opened.target.tokenizer) throw Error(opened.target.path() + ": has no tokenizer.json, so give --ids");
+    require_utf8(*flags.text, "--text");
     ids = opened.target.tokenizer->encode(*flags.text);
     if (ids.empty()) throw Error("--text: it is empty");
   }
+  check_scorable(ids, opened.target.config.vocab_size, context_of(opened.target, options));
   LoadedModel model(opened.target, nullptr, options);
   const Score result = score_ids(model.target(), model.exec(), ids, flags.top);
   if (flags.json) {

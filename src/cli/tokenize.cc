@@ -61,7 +61,9 @@ int tokenize(const TokenizeFlags& flags) {
   const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(flags.folder);
   if (!flags.jsonl && !flags.decode) {
     std::string list;
-    for (const std::int32_t id : tokenizer->encode(read_standard_input())) {
+    const std::string text = read_standard_input();
+    require_utf8(text, "standard input");
+    for (const std::int32_t id : tokenizer->encode(text)) {
       if (!list.empty()) list += ',';
       list += std::to_string(id);
     }
@@ -86,7 +88,7 @@ int tokenize(const TokenizeFlags& flags) {
 Command add_tokenize_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("tokenize", "text to token ids, and back");
   auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("MODEL", flags->folder, "folder with tokenizer.json")->required();
+  command->add_option("MODEL", flags->folder, "folder with tokenizer.json")->required()->type_name("DIR");
   command->add_flag("--decode", flags->decode, "ids in, text out, a line each");
   command->add_flag(
       "--jsonl", flags->jsonl,

@@ -16,7 +16,7 @@ namespace {
 struct VerifyFlags {
   ModelFlags model;
   SamplingFlags sampling;
-  std::string prompts;
+  std::optional<std::string> prompts;
   std::int64_t max_tokens = 128;
   std::string depths = "1,3,7";
   std::string chunks = "512";
@@ -86,10 +86,16 @@ int verify(const VerifyFlags& flags) {
   plan.request.max_tokens = flags.max_tokens;
   plan.depths = parse_numbers(flags.depths, "--depths", 0, 1 << 20);
   plan.chunks = parse_numbers(flags.chunks, "--chunks", 1, 1 << 20);
-  const std::int64_t context =
-      flags.model.context > 0 ? flags.model.context : opened.target.config.max_position_embeddings;
+  const std::int64_t context = context_of(opened.target, machines.front());
   plan.prompts =
-      flags.prompts.empty() ? built_in_prompts(opened.target, context) : read_prompts(flags.prompts, opened.target);
+      flags.prompts ? read_prompts(*flags.prompts, opened.target, context) : built_in_prompts(opened.target, context);
+  for (const std::string& warning : flags.sampling.warnings(opened.target.generation)) print_note(warning);
+  const std::int64_t limit = opened.draft->config.block_size - 1;
+  for (const std::int64_t depth : plan.depths) {
+    if (depth > limit)
+      print_note("--depths: " + std::to_string(depth) + " is more than this draft can make; " + std::to_string(limit) +
+                 " is used");
+  }
   const std::size_t prompts = plan.prompts.size();
   ExactnessCheck check(std::move(plan));
 
@@ -98,6 +104,9 @@ int verify(const VerifyFlags& flags) {
     machines[i].chunk = largest_chunk;
     if (i == 0 || !share_bits(machines[i - 1], machines[i])) check.new_reference();
     LoadedModel model(opened.target, opened.draft.get(), machines[i]);
+    if (i == 0) {
+      for (const std::string& warning : model.warnings()) print_note(warning);
+    }
     const std::string label = std::string(model.isa()) + " " + model.weights_name() + ", " +
                               std::to_string(model.threads()) + (model.threads() == 1 ? " thread" : " threads");
     const std::int64_t differences = check.report().differences;

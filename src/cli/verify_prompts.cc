@@ -47,7 +47,8 @@ std::vector<std::string> built_in_texts() {
 
 }  // namespace
 
-std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, const TargetFiles& files) {
+std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, const TargetFiles& files,
+                                                    std::int64_t context) {
   std::istringstream lines(read_text_file(path));
   std::vector<std::vector<std::int32_t>> prompts;
   std::string text;
@@ -56,14 +57,15 @@ std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, con
     const std::string source = path + ": line " + std::to_string(number);
     const Json json = parse_json(text, source);
     const JsonObject line(json, source);
+    if (line.has("ids") && line.has("prompt")) throw Error(source + ": prompt and ids: give one of them");
     if (line.has("ids")) {
       prompts.push_back(ids_of_json(line));
     } else if (const auto prompt = line.string("prompt")) {
-      prompts.push_back(encode_prompt(files, *prompt));
+      prompts.push_back(encode_prompt(files, *prompt, source));
     } else {
       throw Error(source + ": prompt or ids is needed");
     }
-    if (prompts.back().empty()) throw Error(source + ": the prompt is empty");
+    check_prompt(prompts.back(), {.vocab_width = files.config.vocab_size, .context = context}, source);
   }
   if (prompts.empty()) throw Error(path + ": there are no prompts in it");
   return prompts;
@@ -72,7 +74,7 @@ std::vector<std::vector<std::int32_t>> read_prompts(const std::string& path, con
 std::vector<std::vector<std::int32_t>> built_in_prompts(const TargetFiles& files, std::int64_t context) {
   std::vector<std::vector<std::int32_t>> prompts;
   if (files.tokenizer) {
-    for (const std::string& text : built_in_texts()) prompts.push_back(encode_prompt(files, text));
+    for (const std::string& text : built_in_texts()) prompts.push_back(encode_prompt(files, text, "built-in prompt"));
   } else {
     const auto width = static_cast<std::uint64_t>(files.config.vocab_size);
     std::uint64_t draws = 0;

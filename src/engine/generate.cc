@@ -12,6 +12,7 @@
 #include "sampling/sampler.h"
 #include "speculative/decoder.h"
 #include "tokenizer/stream_decoder.h"
+#include "tokenizer/utf8.h"
 
 namespace drafthorse {
 namespace {
@@ -172,21 +173,26 @@ double GenerateResult::tokens_per_second() const {
   return decode_seconds > 0.0 ? static_cast<double>(ids.size()) / decode_seconds : 0.0;
 }
 
-void Generator::check(const GenerateRequest& request) const {
-  const ModelFacts& facts = parts_.target.facts();
-  const auto length = static_cast<std::int64_t>(request.prompt.size());
-  if (length == 0) throw Error("empty prompt: there is nothing to continue");
-  for (std::int64_t i = 0; i < length; ++i) {
-    const std::int32_t id = request.prompt[static_cast<std::size_t>(i)];
-    if (id < 0 || id >= facts.vocab_width) {
-      throw Error("prompt: id " + std::to_string(id) + " at position " + std::to_string(i) +
-                  ": the model's ids are 0 to " + std::to_string(facts.vocab_width - 1));
+void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_width, const std::string& source) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab_width) {
+      throw Error(source + ": id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                  ": the model's ids are 0 to " + std::to_string(vocab_width - 1));
     }
   }
-  if (length >= facts.context) {
-    throw Error("prompt: its " + std::to_string(length) + " tokens leave no room in the context of " +
-                std::to_string(facts.context) + " positions: shorten it or raise --context");
+}
+
+void check_prompt(std::span<const std::int32_t> prompt, const RequestLimits& limits, const std::string& source) {
+  if (prompt.empty()) throw Error(source + ": empty prompt, there is nothing to continue");
+  check_ids(prompt, limits.vocab_width, source);
+  if (std::ssize(prompt) >= limits.context) {
+    throw Error(source + ": its " + std::to_string(prompt.size()) + " tokens leave no room in the context of " +
+                std::to_string(limits.context) + " positions: shorten it or raise --context");
   }
+}
+
+void check_request(const GenerateRequest& request, const RequestLimits& limits) {
+  check_prompt(request.prompt, limits, "prompt");
   if (request.max_tokens.value_or(1) < 1) {
     throw Error("max tokens = " + std::to_string(*request.max_tokens) + ": at least 1 is needed");
   }
@@ -194,19 +200,27 @@ void Generator::check(const GenerateRequest& request) const {
   if (request.depth.value_or(0) < 0) {
     throw Error("depth = " + std::to_string(*request.depth) + ": 0 or more is needed");
   }
-  if (request.depth.value_or(0) > 0 && !parts_.drafter) {
+  if (request.depth.value_or(0) > 0 && !limits.drafter) {
     throw Error("depth = " + std::to_string(*request.depth) + ": there is no draft model to draft with");
   }
-  if (!request.stops.empty() && !parts_.tokenizer) {
+  if (!request.stops.empty() && !limits.tokenizer) {
     throw Error("stop strings need text, and this model has no tokenizer");
   }
   for (const std::string& stop : request.stops) {
     if (stop.empty()) throw Error("stop string: it is empty");
+    // Half a character would match inside one and leave the other half at the end of the text.
+    if (const std::size_t bad = find_invalid_utf8(stop); bad != std::string::npos) {
+      throw Error("stop string: not valid UTF-8 at byte " + std::to_string(bad));
+    }
   }
 }
 
 GenerateResult Generator::generate(const GenerateRequest& request, TokenSink& sink) {
-  check(request);
+  const ModelFacts& facts = parts_.target.facts();
+  check_request(request, {.vocab_width = facts.vocab_width,
+                          .context = facts.context,
+                          .drafter = parts_.drafter != nullptr,
+                          .tokenizer = parts_.tokenizer != nullptr});
   return Generation(parts_, request, sink).run();
 }
 

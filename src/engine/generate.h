@@ -30,6 +30,22 @@ struct GenerateRequest {
   bool hash = true;                     ///< compute GenerateResult::logits_hash
 };
 
+/// What a request is checked against.
+struct RequestLimits {
+  std::int64_t vocab_width = 0;
+  std::int64_t context = 0;
+  bool drafter = false;    ///< there is a draft model
+  bool tokenizer = false;  ///< there is text
+};
+/// Throws Error for an id that is not in [0, vocab_width), naming `source`, the id and its position.
+void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_width, const std::string& source);
+/// Throws Error naming `source` for a prompt that is empty, holds an id outside the vocabulary, or leaves no room in
+/// the context.
+void check_prompt(std::span<const std::int32_t> prompt, const RequestLimits& limits, const std::string& source);
+/// Throws Error for a prompt as above, a depth when there is no drafter, stop strings without a tokenizer, empty ones
+/// or ones that are not UTF-8, or a limit below 1. Needs no weights: callers may ask before they load any.
+void check_request(const GenerateRequest& request, const RequestLimits& limits);
+
 /// Why a generation ended.
 enum class FinishReason : std::uint8_t {
   kStop,       ///< a stop id or a stop string
@@ -77,13 +93,10 @@ class Generator {
   };
   explicit Generator(const Parts& parts) : parts_(parts) {}
 
-  /// Throws Error before anything is computed for an empty prompt, an id outside the vocabulary, a prompt that leaves
-  /// no room in the context, a depth when there is no drafter, stop strings without a tokenizer, or a limit below 1.
+  /// Throws Error as check_request() does, before anything is computed.
   GenerateResult generate(const GenerateRequest& request, TokenSink& sink);
 
  private:
-  void check(const GenerateRequest& request) const;
-
   Parts parts_;
 };
 

@@ -247,6 +247,9 @@ TEST_F(Generate, APromptThatCannotBeContinuedIsRefusedNamingWhatIsWrong) {
   GenerateRequest stops{.prompt = {1}};
   stops.stops = {"x"};
   refused(stops, {"no tokenizer"});
+  stops.stops = {"x\xC3"};  // half a character
+  expect_error([&] { check_request(stops, {.vocab_width = 260, .context = 10, .tokenizer = true}); },
+               {"stop string", "UTF-8", "byte 1"});
 }
 
 TEST_F(Generate, ThePromptIsReadInChunksThatStopOneTokenShort) {

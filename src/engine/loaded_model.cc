@@ -1,5 +1,6 @@
 #include "engine/loaded_model.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -80,9 +81,10 @@ std::uint64_t MemoryPlan::total() const { return sum(target) + sum(draft); }
 
 MemoryPlan plan_memory(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options) {
   const ModelOptions model = model_options(options);
+  const std::int64_t rows = std::min(options.chunk, context_of(target, options));  // no prompt is longer
   MemoryPlan plan;
-  plan.target = target_memory(*target.tensors, target.config, model, options.chunk);
-  if (draft) plan.draft = draft_memory(*draft->tensors, draft->config, target.config, model, options.chunk);
+  plan.target = target_memory(*target.tensors, target.config, model, rows);
+  if (draft) plan.draft = draft_memory(*draft->tensors, draft->config, target.config, model, rows);
   return plan;
 }
 
@@ -92,7 +94,7 @@ void require_memory(const MemoryPlan& plan, std::uint64_t free, const std::strin
                   bytes_text(plan.target.weights + plan.draft.weights) + ", keys and values of a full context " +
                   bytes_text(plan.target.kv + plan.draft.kv) + ", working memory " +
                   bytes_text(plan.target.scratch + plan.draft.scratch) + "), " + bytes_text(free) +
-                  " free: choose a smaller --context or --weights q8_0",
+                  " free: choose a smaller --context or --chunk, or --weights q8_0",
               ErrorKind::kMemory);
 }
 
@@ -102,7 +104,17 @@ std::vector<std::string> runnable_isas() {
   return names;
 }
 
-void require_isa(const std::string& name) { kernel_table(name); }
+void require_isa(const std::string& name) {
+  try {
+    kernel_table(name);
+  } catch (const Error& error) {
+    throw Error(std::string("--isa: ") + error.what());
+  }
+}
+
+std::int64_t context_of(const TargetFiles& target, const LoadOptions& options) {
+  return options.context > 0 ? options.context : target.config.max_position_embeddings;
+}
 
 LoadedModel::LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options)
     : LoadedModel(target, draft, options, std::make_unique<Machine>(options.threads, options.isa), nullptr) {}

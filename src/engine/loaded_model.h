@@ -51,6 +51,9 @@ struct LoadOptions {
   std::function<void(std::uint64_t, std::uint64_t)> progress;
 };
 
+/// Positions a sequence may hold: what `options` ask for, else what the config says.
+std::int64_t context_of(const TargetFiles& target, const LoadOptions& options);
+
 /// A target, and a draft bound to it, ready to run on one machine.
 class LoadedModel {
  public:

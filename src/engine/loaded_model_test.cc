@@ -91,6 +91,17 @@ TEST_F(LoadedModelTest, AContextIsAtMostTheModels) {
   EXPECT_EQ(model.target().facts().context, 100);
 }
 
+TEST_F(LoadedModelTest, AChunkLongerThanTheContextNeedsNoMoreMemory) {
+  const TargetFiles target = open_target(folder_ / "target");
+  const DraftFiles draft = open_draft(folder_ / "draft");
+  LoadOptions options;
+  options.context = 16;
+  options.chunk = 16;
+  const std::uint64_t need = plan_memory(target, &draft, options).total();
+  options.chunk = 1 << 20;
+  EXPECT_EQ(plan_memory(target, &draft, options).total(), need);
+}
+
 TEST_F(LoadedModelTest, TheMemoryPlanGrowsWithTheContext) {
   const TargetFiles target = open_target(folder_ / "target");
   const DraftFiles draft = open_draft(folder_ / "draft");

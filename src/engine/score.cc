@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/generate.h"
 #include "tensor/aligned_buffer.h"
 
 namespace drafthorse {
@@ -33,20 +34,19 @@ double Score::nll_mean() const {
   return nll.empty() ? 0.0 : std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(nll.size());
 }
 
+void check_scorable(std::span<const std::int32_t> ids, std::int64_t vocab_width, std::int64_t context) {
+  if (ids.empty()) throw Error("score: there are no ids");
+  if (std::ssize(ids) > context) {
+    throw Error("score: " + std::to_string(ids.size()) + " ids do not fit the context of " + std::to_string(context) +
+                " positions: shorten the text or raise --context");
+  }
+  check_ids(ids, vocab_width, "score");
+}
+
 Score score_ids(Model& target, ExecContext& exec, std::span<const std::int32_t> ids, std::int64_t top) {
   const ModelFacts& facts = target.facts();
-  const auto length = static_cast<std::int64_t>(ids.size());
-  if (length == 0) throw Error("score: there are no ids");
-  if (length > facts.context) {
-    throw Error("score: " + std::to_string(length) + " ids do not fit the context of " + std::to_string(facts.context) +
-                " positions");
-  }
-  for (const std::int32_t id : ids) {
-    if (id < 0 || id >= facts.vocab_width) {
-      throw Error("score: id " + std::to_string(id) + ": the model's ids are 0 to " +
-                  std::to_string(facts.vocab_width - 1));
-    }
-  }
+  check_scorable(ids, facts.vocab_width, facts.context);
+  const std::int64_t length = std::ssize(ids);
   Score score;
   const std::unique_ptr<CacheSet> caches = target.make_caches();
   AlignedBuffer buffer(static_cast<std::size_t>(kLogitRows * facts.vocab_width) * sizeof(float));

@@ -23,8 +23,10 @@ struct Score {
   double nll_mean() const;
 };
 
-/// Scores `ids` as they are given. `top` >= 0 expected tokens per place, at most the vocabulary. Throws Error when
-/// `ids` is empty, holds an id outside the vocabulary, or is longer than the context.
+/// Throws Error when `ids` is empty, holds an id outside the vocabulary, or is longer than the context.
+void check_scorable(std::span<const std::int32_t> ids, std::int64_t vocab_width, std::int64_t context);
+/// Scores `ids` as they are given. `top` >= 0 expected tokens per place, at most the vocabulary. Throws Error as
+/// check_scorable() does.
 Score score_ids(Model& target, ExecContext& exec, std::span<const std::int32_t> ids, std::int64_t top);
 
 }  // namespace drafthorse

@@ -6,15 +6,19 @@
 
 namespace drafthorse {
 
+/// Below it sampling is greedy: nothing but the largest logit would ever be drawn, and a logit divided by less may
+/// leave float's range, where all are equal.
+constexpr float kLeastTemperature = 1e-6f;
+
 /// A request's sampling options. Out-of-range values mean "off", as each line says.
 struct SamplingParams {
-  float temperature = 0.0f;           ///< <= 0: greedy
+  float temperature = 0.0f;           ///< < kLeastTemperature: greedy
   std::int64_t top_k = 0;             ///< <= 0 or >= vocabulary: off
   float top_p = 1.0f;                 ///< <= 0 or >= 1: off
   float min_p = 0.0f;                 ///< <= 0 or > 1: off
   std::optional<std::uint64_t> seed;  ///< none: one is drawn
 
-  bool greedy() const { return !(temperature > 0.0f); }
+  bool greedy() const { return !(temperature >= kLeastTemperature); }
 };
 
 /// How drafts are checked against the target at temperature > 0 (greedy needs no choice).

@@ -19,6 +19,16 @@ TEST(SamplingParams, ASeedMakesAutoCoupledAndItsAbsenceRejection) {
   EXPECT_EQ(resolve_randomness(params, AcceptMode::kRejection).seed, 7u);
 }
 
+TEST(SamplingParams, ATemperatureThatLogitsCannotBeDividedByIsGreedy) {
+  SamplingParams params;
+  for (const float temperature : {0.0f, -1.0f, 1e-45f, 1e-38f, 1e-30f}) {
+    params.temperature = temperature;
+    EXPECT_TRUE(params.greedy()) << temperature;
+  }
+  params.temperature = kLeastTemperature;
+  EXPECT_FALSE(params.greedy());
+}
+
 TEST(SamplingParams, UnseededRequestsDrawDifferentSeeds) {
   SamplingParams params;
   params.temperature = 0.5f;

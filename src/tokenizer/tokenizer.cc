@@ -1,7 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -30,13 +29,13 @@ struct EncodeScratch {
 
 std::unique_ptr<Tokenizer> Tokenizer::load(const std::string& folder) {
   const std::string path = folder + "/tokenizer.json";
-  if (!std::filesystem::exists(path)) {
-    const bool sentencepiece = std::filesystem::exists(folder + "/tokenizer.model");
+  if (!is_listed(path)) {
+    const bool sentencepiece = is_listed(folder + "/tokenizer.model");
     throw Error(path + ": not found" +
                 (sentencepiece ? "; tokenizer.model alone is not supported: convert it to a tokenizer.json" : ""));
   }
   const std::string config_path = folder + "/tokenizer_config.json";
-  const Json config_json = std::filesystem::exists(config_path) ? read_json_file(config_path) : Json::object();
+  const Json config_json = is_listed(config_path) ? read_json_file(config_path) : Json::object();
   TokenizerConfig config = TokenizerConfig::read(config_json, config_path);
   config.read_template_files(folder);
   return make(read_text_file(path), path, std::move(config));

@@ -1,7 +1,5 @@
 #include "tokenizer/tokenizer_config.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "tokenizer/utf8.h"
@@ -69,13 +67,13 @@ TokenizerConfig TokenizerConfig::read(const Json& json, const std::string& sourc
 void TokenizerConfig::read_template_files(const std::string& folder) {
   const std::string jinja = folder + "/chat_template.jinja";
   const std::string json = folder + "/chat_template.json";
-  if (std::filesystem::exists(jinja)) {
+  if (is_listed(jinja)) {
     std::string text = read_text_file(jinja, kTemplateLimit);
     if (const auto bad = find_invalid_utf8(text); bad != std::string::npos) {
       throw Error(jinja + ": not valid UTF-8 at byte " + std::to_string(bad));
     }
     chat_templates = {{"default", std::move(text), jinja}};
-  } else if (std::filesystem::exists(json)) {
+  } else if (is_listed(json)) {
     const Json document = read_json_file(json);
     const JsonObject object(document, json);
     if (!object.has("chat_template")) object.fail("chat_template", "missing");
