@@ -274,18 +274,18 @@ TEST(Linear, IntegerProductsNeverSaturate) {
   }
 }
 
-/// Blocks of random bytes, as a file could hold them, scales of every size but infinite.
+/// Blocks of random bytes, as a file could hold them; f16 scales and offsets of either sign below 2.
 PackedMatrix matrix_of_random_blocks(WeightType type, std::int64_t outputs, std::int64_t blocks) {
-  const auto block_bytes = static_cast<std::int64_t>(file_block_bytes(type));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(outputs * blocks * block_bytes));
+  const std::size_t block_bytes = file_block_bytes(type);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(outputs * blocks) * block_bytes);
   Numbers numbers(static_cast<std::uint64_t>(type) + 99);
   for (std::byte& b : bytes) b = static_cast<std::byte>(static_cast<std::int32_t>(numbers.next() * 0x1p31f) >> 16);
-  for (std::int64_t block = 0; block < outputs * blocks; ++block) {
-    const std::int64_t halves = type == WeightType::kQ6K ? 208 : 0;
-    for (std::int64_t i = 0; i < 2; ++i) {
-      std::byte& upper = bytes[static_cast<std::size_t>(block * block_bytes + halves + (i * 2 + 1) % block_bytes)];
-      if (i == 0 || type != WeightType::kQ6K) upper &= std::byte{0xbb};  // no exponent of all ones
-    }
+  std::vector<std::size_t> halves = {0};
+  if (type == WeightType::kQ6K) halves = {208};
+  if (type == WeightType::kQ4_1 || type == WeightType::kQ5_1) halves = {0, 2};
+  if (type == WeightType::kQ4K || type == WeightType::kQ5K) halves = {0, 2};
+  for (std::size_t block = 0; block < bytes.size(); block += block_bytes) {
+    for (const std::size_t half : halves) bytes[block + half + 1] &= std::byte{0xbf};
   }
   PackedMatrix matrix = packed_matrix(type, outputs, blocks * file_block_cols(type));
   const StoredBlocks part{type, outputs, matrix.cols, bytes};
