@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/demo_pair.h"
+#include "quant/weight_type.h"
 #include "tokenizer/utf8.h"
 
 namespace drafthorse {
@@ -88,7 +89,7 @@ void ModelFlags::add_to(CLI::App& command, bool lists) {
   command.add_option("--context", context, "positions a text may take (default: what the model allows)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31));
-  command.add_option("--weights", weights, "f32, f16, bf16, q8_0, exact, or file: as the files have them" + list)
+  command.add_option("--weights", weights, weight_names() + ", exact, or file: as the files have them" + list)
       ->type_name("T")
       ->capture_default_str();
   command

@@ -49,7 +49,7 @@ WeightsChoice WeightsChoice::parse(std::string_view text) {
   if (text == "file") return choice;
   choice.type_ = text == "exact" ? WeightType::kF32 : weight_type(text);
   if (!choice.type_) {
-    throw Error("--weights = " + choice.name_ + ": unknown; it must be one of file, f32, f16, bf16, q8_0, exact");
+    throw Error("--weights = " + choice.name_ + ": unknown; it must be one of file, exact, " + weight_names());
   }
   return choice;
 }

@@ -20,7 +20,7 @@ namespace drafthorse {
 class WeightsChoice {
  public:
   WeightsChoice() = default;
-  /// "f32", "f16", "bf16", "q8_0", "exact", "file". Throws Error listing them for anything else.
+  /// "exact", "file" or a name of weight_type. Throws Error listing them for anything else.
   static WeightsChoice parse(std::string_view text);
 
   /// Nothing: each tensor as the file has it.

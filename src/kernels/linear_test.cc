@@ -12,11 +12,11 @@
 #include "base/float_env.h"
 #include "kernels/kernel_table.h"
 #include "quant/packed_matrix.h"
+#include "support/linear_contract.h"
 
 namespace drafthorse {
 namespace {
 
-constexpr WeightType kAllTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0};
 constexpr std::int64_t kSizes[] = {1, 31, 32, 33, 96, 100, 256, 1000};
 
 /// Numbers in (-1, 1), the same on every run.
@@ -94,78 +94,12 @@ bool pairs_bf16(const KernelTable& table, WeightType type) {
   return type == WeightType::kBF16 && std::string(table.name) == "avx512" && cpu_features().avx512_bf16;
 }
 
-/// The numeric contract written down once more, output by output, from the matrix' unpacked values.
-class Contract {
- public:
-  explicit Contract(const PackedMatrix& matrix) : matrix_(matrix) {
-    for (std::int64_t n = 0; n < matrix.rows; ++n) {
-      for (std::int64_t k = 0; k < padded(); ++k) weights_.push_back(unpacked(matrix, n, k));
-    }
-  }
-
-  std::vector<float> row(const float* x) const {
-    std::vector<float> values(x, x + matrix_.cols);
-    values.resize(static_cast<std::size_t>(padded()), 0.0f);
-    std::vector<float> y;
-    for (std::int64_t n = 0; n < matrix_.rows; ++n) {
-      const float sum = matrix_.type == WeightType::kQ8_0 ? integer_sum(n, values) : float_sum(n, values);
-      y.push_back(matrix_.bias.size() == 0 ? sum : sum + matrix_.bias.as<float>()[n]);
-    }
-    return y;
-  }
-
-  /// The exact product and the sum of magnitudes, activations rounded to bf16 for bf16 weights.
-  void exact(std::int64_t n, const float* x, double& sum, double& magnitude) const {
-    sum = magnitude = 0;
-    for (std::int64_t k = 0; k < matrix_.cols; ++k) {
-      const double term = static_cast<double>(weight(n, k)) * activation(x[k]);
-      sum += term;
-      magnitude += std::fabs(term);
-    }
-  }
-
- private:
-  std::int64_t padded() const { return matrix_.groups() * kGroup; }
-  float weight(std::int64_t n, std::int64_t k) const { return weights_[static_cast<std::size_t>(n * padded() + k)]; }
-  float activation(float x) const { return matrix_.type == WeightType::kBF16 ? bf16_to_float(float_to_bf16(x)) : x; }
-
-  float float_sum(std::int64_t n, const std::vector<float>& x) const {
-    float sum = 0;
-    for (std::int64_t k = 0; k < padded(); ++k)
-      sum = std::fma(weight(n, k), activation(x[static_cast<std::size_t>(k)]), sum);
-    return sum;
-  }
-
-  float integer_sum(std::int64_t n, const std::vector<float>& x) const {
-    float sum = 0;
-    for (std::int64_t g = 0; g < matrix_.groups(); ++g) {
-      const float* group = x.data() + g * kGroup;
-      float amax = 0;
-      for (std::int64_t k = 0; k < kGroup; ++k) amax = std::max(amax, std::fabs(group[k]));
-      const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
-      const std::byte* block = matrix_.data.data() + static_cast<std::size_t>(n / kTileRows) * matrix_.tile_bytes() +
-                               static_cast<std::size_t>(g) * group_bytes(matrix_.type);
-      const float scale = f16_to_float(reinterpret_cast<const std::uint16_t*>(block)[n % kTileRows]);
-      std::int64_t dot = 0;
-      for (std::int64_t k = 0; k < kGroup; ++k) {
-        const double w = scale == 0 ? 0.0 : static_cast<double>(weight(n, g * kGroup + k)) / scale;
-        dot += static_cast<std::int64_t>(w) * static_cast<std::int64_t>(std::nearbyint(group[k] * inverse));
-      }
-      sum = std::fma(static_cast<float>(dot), scale * (amax / 127.0f), sum);
-    }
-    return sum;
-  }
-
-  const PackedMatrix& matrix_;
-  std::vector<float> weights_;
-};
-
 TEST(Linear, EveryTableFollowsTheContractForAnySize) {
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     for (std::int64_t outputs : kSizes) {
       for (std::int64_t cols : kSizes) {
         const PackedMatrix matrix = random_matrix(outputs, cols, type, outputs % 2 == 0);
-        const Contract contract(matrix);
+        const LinearContract contract(matrix);
         const std::vector<float> x = Numbers(static_cast<std::uint64_t>(cols)).many(2 * cols);
         std::vector<float> want = contract.row(x.data());
         const std::vector<float> second = contract.row(x.data() + cols);
@@ -186,7 +120,7 @@ TEST(Linear, PairedBf16StaysWithinItsBound) {
     for (std::int64_t outputs : kSizes) {
       for (std::int64_t cols : kSizes) {
         const PackedMatrix matrix = random_matrix(outputs, cols, WeightType::kBF16);
-        const Contract contract(matrix);
+        const LinearContract contract(matrix);
         const std::vector<float> x = Numbers(static_cast<std::uint64_t>(cols)).many(cols);
         const std::vector<float> scalar = product(kernel_table("scalar"), matrix, x);
         const std::vector<float> y = product(*table, matrix, x);
@@ -203,14 +137,35 @@ TEST(Linear, PairedBf16StaysWithinItsBound) {
   }
 }
 
+/// For 1000 products of weights and activations in (-1, 1): six standard deviations of the roundings' sum.
+double tolerance_of(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return 1e-4;
+    case WeightType::kF16:
+      return 2e-2;
+    case WeightType::kBF16:
+    case WeightType::kQ8_0:
+      return 2e-1;
+    case WeightType::kQ6K:
+      return 1.0;
+    case WeightType::kQ5_0:
+    case WeightType::kQ5_1:
+    case WeightType::kQ5K:
+      return 2.0;
+    default:
+      return 4.0;
+  }
+}
+
 TEST(Linear, TheContractIsCloseToTheProductOfTheOriginalNumbers) {
   constexpr std::int64_t kOutputs = 64;
   constexpr std::int64_t kCols = 1000;
   const std::vector<float> weights = Numbers(5).many(kOutputs * kCols);
   const std::vector<float> x = Numbers(6).many(kCols);
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     const std::vector<float> y = product(kernel_table("scalar"), packed(weights, kOutputs, kCols, type), x);
-    const double tolerance = type == WeightType::kF32 ? 1e-4 : type == WeightType::kF16 ? 2e-2 : 2e-1;
+    const double tolerance = tolerance_of(type);
     for (std::int64_t n = 0; n < kOutputs; ++n) {
       double want = 0;
       for (std::int64_t k = 0; k < kCols; ++k) {
@@ -225,7 +180,7 @@ TEST(Linear, ARowHasTheSameBitsInAnyCompany) {
   constexpr std::int64_t kMostRows = 512;
   std::vector<std::int64_t> counts = {31, 64, kMostRows};
   for (std::int64_t rows = 1; rows <= 17; ++rows) counts.push_back(rows);
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     for (std::int64_t cols : {100, 300}) {
       const PackedMatrix matrix = random_matrix(161, cols, type, true);
       const std::vector<float> x = Numbers(77).many(kMostRows * cols);
@@ -248,7 +203,7 @@ TEST(Linear, ARowHasTheSameBitsInAnyCompany) {
 }
 
 TEST(Linear, TilesMayBeWalkedInAnyGrouping) {
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     const PackedMatrix matrix = random_matrix(9 * 32 + 5, 230, type, true);
     for (std::int64_t rows : {1, 7, 16, 40, 100}) {
       const std::vector<float> x = Numbers(3).many(rows * 230);
@@ -282,7 +237,7 @@ TEST(Linear, TilesNeedNotBeNeighbours) {
 
 TEST(Linear, RowsMayBePackedInShares) {
   constexpr std::int64_t kCols = 230;
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     for (std::int64_t rows : {1, 5, 13}) {
       const std::vector<float> x = Numbers(8).many(rows * (kCols + 7));
       for (const KernelTable* table : runnable_kernel_tables()) {
@@ -301,15 +256,62 @@ TEST(Linear, RowsMayBePackedInShares) {
 
 TEST(Linear, IntegerProductsNeverSaturate) {
   constexpr std::int64_t kCols = 1000;
-  for (float w : {-1.0f, 1.0f}) {
-    const PackedMatrix matrix = packed(std::vector<float>(33 * kCols, w), 33, kCols, WeightType::kQ8_0);
-    const Contract contract(matrix);
-    for (float value : {-3.0f, 3.0f}) {
-      const std::vector<float> x(kCols, value);
-      for (const KernelTable* table : runnable_kernel_tables()) {
-        EXPECT_TRUE(same_bits(product(*table, matrix, x), contract.row(x.data())))
-            << table->name << " " << w << " * " << value;
+  for (WeightType type : kWeightTypes) {
+    if (!is_quantized(type)) continue;
+    for (float w : {-1.0f, 1.0f}) {
+      std::vector<float> weights(33 * kCols, w);
+      for (std::size_t i = 0; i < weights.size(); i += 16)
+        weights[i] = -w;  // so that the rest is at one end of a range
+      const PackedMatrix matrix = packed(weights, 33, kCols, type);
+      const LinearContract contract(matrix);
+      for (float value : {-3.0f, 3.0f}) {
+        const std::vector<float> x(kCols, value);
+        for (const KernelTable* table : runnable_kernel_tables()) {
+          EXPECT_TRUE(same_bits(product(*table, matrix, x), contract.row(x.data())))
+              << table->name << " " << weight_name(type) << " " << w << " * " << value;
+        }
       }
+    }
+  }
+}
+
+/// Blocks of random bytes, as a file could hold them; f16 scales and offsets of either sign below 2.
+PackedMatrix matrix_of_random_blocks(WeightType type, std::int64_t outputs, std::int64_t blocks) {
+  const std::size_t block_bytes = file_block_bytes(type);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(outputs * blocks) * block_bytes);
+  Numbers numbers(static_cast<std::uint64_t>(type) + 99);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(static_cast<std::int32_t>(numbers.next() * 0x1p31f) >> 16);
+  std::vector<std::size_t> halves = {0};
+  if (type == WeightType::kQ6K) halves = {208};
+  if (type == WeightType::kQ4_1 || type == WeightType::kQ5_1) halves = {0, 2};
+  if (type == WeightType::kQ4K || type == WeightType::kQ5K) halves = {0, 2};
+  for (std::size_t block = 0; block < bytes.size(); block += block_bytes) {
+    for (const std::size_t half : halves) bytes[block + half + 1] &= std::byte{0xbf};
+  }
+  PackedMatrix matrix = packed_matrix(type, outputs, blocks * file_block_cols(type));
+  const StoredBlocks part{type, outputs, matrix.cols, bytes};
+  pack_blocks({&part, 1}, "weight", 0, matrix.tiles(), matrix);
+  return matrix;
+}
+
+TEST(Linear, BlocksOfAnyBitsAgreeAcrossTables) {
+  for (WeightType type : kWeightTypes) {
+    if (!is_quantized(type)) continue;
+    const PackedMatrix matrix = matrix_of_random_blocks(type, 77, 3);
+    const std::vector<float> x = Numbers(12).many(5 * matrix.cols);
+    const std::vector<float> want = product(kernel_table("scalar"), matrix, x);
+    for (std::int64_t n = 0; n < matrix.rows; ++n) {  // against doubles, activations as they are
+      double sum = 0;
+      double magnitude = 0;
+      for (std::int64_t k = 0; k < matrix.cols; ++k) {
+        sum += static_cast<double>(unpacked(matrix, n, k)) * x[static_cast<std::size_t>(k)];
+        magnitude += std::fabs(static_cast<double>(unpacked(matrix, n, k)));
+      }
+      ASSERT_NEAR(want[static_cast<std::size_t>(n)], sum, magnitude / 254 + 1e-6)
+          << weight_name(type) << " output " << n;
+    }
+    for (const KernelTable* table : runnable_kernel_tables()) {
+      EXPECT_TRUE(same_bits(product(*table, matrix, x), want)) << table->name << " " << weight_name(type);
     }
   }
 }
@@ -323,7 +325,7 @@ TEST(Linear, ExtremeButFiniteActivationsAgreeAcrossTables) {
   for (float kind : kinds) {
     for (std::int64_t k = 0; k < kCols; ++k) x.push_back(k % 5 == 0 ? kind : k < 32 ? kind / 3 : k < 64 ? -0.0f : kind);
   }
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     const PackedMatrix matrix = random_matrix(70, kCols, type);
     const std::vector<float> want = product(kernel_table("scalar"), matrix, x);
     for (const KernelTable* table : runnable_kernel_tables()) {
@@ -348,7 +350,7 @@ TEST(Linear, NonFiniteActivationsStayInTheirRow) {
   constexpr std::int64_t kRows = 11;
   constexpr std::int64_t kBadRow = 4;
   const float infinity = std::numeric_limits<float>::infinity();
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     const PackedMatrix matrix = random_matrix(70, kCols, type, true);
     const std::vector<float> good = Numbers(21).many(kRows * kCols);
     for (std::uint32_t bad : {0x7fc00000u, 0x7f800001u, 0xffc12345u, std::bit_cast<std::uint32_t>(infinity),

@@ -35,19 +35,21 @@ struct RowBlocks {
 };
 
 /// Calls pack(source, count, record) for every row and every group in [group_begin, group_end): `count` values at
-/// `source` (32 but in a last, short group) belong in the record at `record`.
-template <std::int64_t kMostRows, std::size_t kRecordBytes, typename Pack>
+/// `source` (32 but in a last, short group, and 0 in padding past it) belong in the record at `record`.
+template <std::int64_t kMostRows, std::size_t kRecordBytes, std::int64_t kBlockGroups = 1, typename Pack>
 void pack_records(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols, std::int64_t group_begin,
                   std::int64_t group_end, std::byte* out, Pack pack) {
   const RowBlocks blocks(rows, kMostRows);
-  const std::int64_t groups = (cols + kGroup - 1) / kGroup;
+  constexpr std::int64_t kBlockCols = kBlockGroups * kGroup;
+  const std::int64_t groups = (cols + kBlockCols - 1) / kBlockCols * kBlockGroups;
   for (std::int64_t b = 0; b < blocks.count; ++b) {
     const std::int64_t first = blocks.first_row(b);
     const std::int64_t count = blocks.rows(b);
     for (std::int64_t g = group_begin; g < group_end; ++g) {
       std::byte* record = out + static_cast<std::size_t>(first * groups + g * count) * kRecordBytes;
       for (std::int64_t r = 0; r < count; ++r, record += kRecordBytes) {
-        pack(x + (first + r) * x_stride + g * kGroup, smaller_of(kGroup, cols - g * kGroup), record);
+        const std::int64_t column = smaller_of(g * kGroup, cols);
+        pack(x + (first + r) * x_stride + column, smaller_of(kGroup, cols - column), record);
       }
     }
   }
@@ -78,7 +80,8 @@ struct AddersOf<Kernel, std::integer_sequence<int, kRows...>> {
 /// The loops around a kernel. `Kernel` has
 ///   kMostRows    rows of a block at most
 ///   kRecordBytes packed bytes of one row and group
-///   kBlockBytes  packed weight bytes of one tile and group
+///   kBlockGroups groups of one block of packed weights
+///   kBlockBytes  bytes of one block
 ///   template <int kRows, bool kFetch> static void add(const std::byte* w, const std::byte* x, std::int64_t groups,
 ///   float* sums): adds the products of `groups` groups of one tile to sums[row * 32 + output], rows 0 .. kRows - 1;
 ///   calls fetch_ahead for all of w if kFetch.
@@ -102,6 +105,9 @@ class Walk {
 
  private:
   using Adders = AddersOf<Kernel, std::make_integer_sequence<int, Kernel::kMostRows>>;
+  /// Whole blocks.
+  static constexpr std::int64_t kStep = kChunk > Kernel::kBlockGroups ? kChunk : Kernel::kBlockGroups;
+  static_assert(kStep % Kernel::kBlockGroups == 0);
 
   /// `count` tiles in lock-step, rows of blocks [first_block, last_block).
   void walk(const std::int64_t* tiles, std::int64_t count, std::int64_t first_block, std::int64_t last_block) const {
@@ -109,11 +115,11 @@ class Walk {
     const std::int64_t first_row = blocks_.first_row(first_block);
     const std::int64_t rows = blocks_.first_row(last_block) - first_row;
     for (std::int64_t i = 0; i < count * rows * kTileRows; ++i) sums[i] = 0.0f;
-    for (std::int64_t g = 0; g < task_.groups; g += kChunk) {
-      const std::int64_t groups = smaller_of(kChunk, task_.groups - g);
+    for (std::int64_t g = 0; g < task_.groups; g += kStep) {
+      const std::int64_t groups = smaller_of(kStep, task_.groups - g);
       for (std::int64_t t = 0; t < count; ++t) {
         const std::byte* w = task_.weights + static_cast<std::size_t>(tiles[t]) * task_.tile_bytes +
-                             static_cast<std::size_t>(g) * Kernel::kBlockBytes;
+                             static_cast<std::size_t>(g / Kernel::kBlockGroups) * Kernel::kBlockBytes;
         float* tile_sums = sums + t * rows * kTileRows;
         for (std::int64_t b = first_block; b < last_block; ++b) {
           const std::int64_t block_row = blocks_.first_row(b);

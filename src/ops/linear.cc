@@ -11,7 +11,7 @@ std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t c
 
 PackedRows pack_rows(ConstRows x, WeightType type, std::byte* buffer, const ExecContext& exec) {
   DRAFTHORSE_CHECK(x.rows >= 1 && x.cols >= 1, "rows [" << x.rows << ", " << x.cols << "]");
-  const std::int64_t groups = (x.cols + kGroup - 1) / kGroup;
+  const std::int64_t groups = padded_groups(type, x.cols);
   for_ranges(exec, groups, x.rows * kGroup, [&](std::int64_t begin, std::int64_t end) {
     exec.kernels.pack_rows(type, x.data, x.stride, x.rows, x.cols, begin, end, buffer);
   });

@@ -8,11 +8,13 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "quant/quantize.h"
+#include "quant/quantized_block.h"
 
 namespace drafthorse {
 namespace {
 
-/// Up to kGroup consecutive elements of one row.
+/// Consecutive elements of one row, one block of the packed type at most.
 struct Span {
   const std::byte* bytes;
   std::int64_t count;
@@ -125,17 +127,30 @@ bool pack_row(ElementType stored, WeightType type, Span span, std::byte* block, 
     }
     case WeightType::kQ8_0:
       return pack_q8_0(values, block, r);
+    default:
+      return false;
   }
-  return false;
+}
+
+/// One row of one block of a type other than f32, f16, bf16 and q8_0.
+bool pack_quantized_row(ElementType stored, WeightType type, Span span, std::byte* block, std::int64_t r) {
+  float values[kMostBlockCols];
+  const std::int64_t cols = file_block_cols(type);
+  to_float(stored, span.bytes, static_cast<std::size_t>(span.count), values);
+  std::fill(values + span.count, values + cols, 0.0f);
+  QuantizedBlock quantized;
+  if (!quantize(type, values, span.count, quantized)) return false;
+  place_block(type, quantized, r, block);
+  return true;
 }
 
 /// Finds the value to blame.
 [[noreturn]] void refuse(const char* name, std::int64_t row, std::int64_t first_col, ElementType stored, Span span,
                          WeightType type) {
-  GroupOf<float> values;
-  load_floats(stored, span, values);
+  float values[kMostBlockCols];
+  to_float(stored, span.bytes, static_cast<std::size_t>(span.count), values);
   std::int64_t worst = 0;
-  for (std::int64_t k = 0; k < kGroup && std::isfinite(values[worst]); ++k) {
+  for (std::int64_t k = 0; k < span.count && std::isfinite(values[worst]); ++k) {
     if (!std::isfinite(values[k]) || std::fabs(values[k]) > std::fabs(values[worst])) worst = k;
   }
   std::ostringstream message;
@@ -146,6 +161,46 @@ bool pack_row(ElementType stored, WeightType type, Span span, std::byte* block, 
     message << ": not a finite float32; the checkpoint is damaged or was saved wrongly";
   }
   throw Error(message.str());
+}
+
+/// Where the rows of one tile lie in a matrix' parts.
+template <typename Part>
+struct TileRows {
+  struct Place {
+    const Part* part;
+    std::int64_t row;
+  };
+  std::int64_t count;  ///< rows of the matrix in the tile
+  Place places[kTileRows];
+};
+
+template <typename Part>
+void find_rows(std::span<const Part> parts, const char* name, std::int64_t tile, const PackedMatrix& out,
+               TileRows<Part>& rows) {
+  DRAFTHORSE_CHECK(0 <= tile && tile < out.tiles(), name);
+  std::int64_t total = 0;
+  for (const Part& part : parts) {
+    DRAFTHORSE_CHECK(part.cols == out.cols, name);
+    total += part.rows;
+  }
+  DRAFTHORSE_CHECK(total == out.rows, name << ": parts have " << total << " rows, the matrix " << out.rows);
+  const std::int64_t first_row = tile * kTileRows;
+  rows.count = std::min(kTileRows, out.rows - first_row);
+  auto part = parts.begin();
+  std::int64_t part_begin = 0;  // row of `out` where `part` starts
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    while (first_row + r >= part_begin + part->rows) part_begin += (part++)->rows;
+    rows.places[r] = {&*part, first_row + r - part_begin};
+  }
+}
+
+/// Rows of a tile past the matrix: the buffer's zeros are scales 0, but 0 is stored as 128 in q8_0.
+void clear_rows_past(PackedMatrix& out, std::int64_t tile, std::int64_t first) {
+  if (out.type != WeightType::kQ8_0) return;
+  std::byte* block = out.data.data() + static_cast<std::size_t>(tile) * out.tile_bytes();
+  for (std::int64_t g = 0; g < out.groups(); ++g, block += group_bytes(out.type)) {
+    for (std::int64_t r = first; r < kTileRows; ++r) pack_q8_0({}, block, r);
+  }
 }
 
 }  // namespace
@@ -177,52 +232,74 @@ PackedMatrix packed_matrix(WeightType type, std::int64_t rows, std::int64_t cols
 
 void pack_tiles(std::span<const StoredMatrix> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,
                 PackedMatrix& out) {
-  DRAFTHORSE_CHECK(0 <= first_tile && first_tile <= last_tile && last_tile <= out.tiles());
-  std::int64_t rows = 0;
   for (const StoredMatrix& part : parts) {
-    DRAFTHORSE_CHECK(part.cols == out.cols && is_float(part.type), name);
+    DRAFTHORSE_CHECK(is_float(part.type), name);
     DRAFTHORSE_CHECK(part.bytes.size() == static_cast<std::size_t>(part.rows * part.cols) * element_bytes(part.type),
                      name);
-    rows += part.rows;
   }
-  DRAFTHORSE_CHECK(rows == out.rows, name << ": parts have " << rows << " rows, the matrix " << out.rows);
-
-  struct Source {
-    ElementType type;
-    const std::byte* row;
-  };
-  const std::size_t block_bytes = group_bytes(out.type);
-  auto part = parts.begin();
-  std::int64_t part_begin = 0;  // row of `out` where `part` starts
+  const bool by_group = !is_quantized(out.type) || out.type == WeightType::kQ8_0;
+  const std::int64_t block_cols = block_groups(out.type) * kGroup;
+  const std::size_t block_bytes = group_bytes(out.type) * static_cast<std::size_t>(block_groups(out.type));
   for (std::int64_t tile = first_tile; tile < last_tile; ++tile) {
-    Source sources[kTileRows];
-    const std::int64_t first_row = tile * kTileRows;
-    const std::int64_t count = std::min(kTileRows, out.rows - first_row);
-    for (std::int64_t r = 0; r < count; ++r) {
-      while (first_row + r >= part_begin + part->rows) part_begin += (part++)->rows;
-      const std::int64_t element = (first_row + r - part_begin) * part->cols;
-      sources[r] = {part->type, part->bytes.data() + static_cast<std::size_t>(element) * element_bytes(part->type)};
-    }
+    TileRows<StoredMatrix> rows;
+    find_rows(parts, name, tile, out, rows);
     std::byte* block = out.data.data() + static_cast<std::size_t>(tile) * out.tile_bytes();
-    for (std::int64_t col = 0; col < out.cols; col += kGroup, block += block_bytes) {
-      for (std::int64_t r = 0; r < count; ++r) {
-        const auto& [type, row] = sources[r];
-        const Span span{row + static_cast<std::size_t>(col) * element_bytes(type), std::min(kGroup, out.cols - col)};
-        if (!pack_row(type, out.type, span, block, r)) refuse(name, first_row + r, col, type, span, out.type);
-      }
-      if (out.type == WeightType::kQ8_0) {  // rows past the matrix: scale 0 from the buffer, values 0 are stored as 128
-        for (std::int64_t r = count; r < kTileRows; ++r) pack_q8_0({}, block, r);
+    for (std::int64_t col = 0; col < out.cols; col += block_cols, block += block_bytes) {
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        const auto& [part, row] = rows.places[r];
+        const std::byte* bytes =
+            part->bytes.data() + static_cast<std::size_t>(row * part->cols + col) * element_bytes(part->type);
+        const Span span{bytes, std::min(block_cols, out.cols - col)};
+        const bool packed = by_group ? pack_row(part->type, out.type, span, block, r)
+                                     : pack_quantized_row(part->type, out.type, span, block, r);
+        if (!packed) refuse(name, tile * kTileRows + r, col, part->type, span, out.type);
       }
     }
+    clear_rows_past(out, tile, rows.count);
+  }
+}
+
+void pack_blocks(std::span<const StoredBlocks> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,
+                 PackedMatrix& out) {
+  const std::int64_t block_cols = file_block_cols(out.type);
+  const std::int64_t row_blocks = out.cols / block_cols;
+  const std::size_t stored_bytes = file_block_bytes(out.type);
+  const std::size_t block_bytes = group_bytes(out.type) * static_cast<std::size_t>(block_groups(out.type));
+  DRAFTHORSE_CHECK(out.cols % block_cols == 0, name << ": " << out.cols << " columns are not whole blocks");
+  for (const StoredBlocks& part : parts) {
+    DRAFTHORSE_CHECK(part.type == out.type, name);
+    DRAFTHORSE_CHECK(part.bytes.size() == static_cast<std::size_t>(part.rows * row_blocks) * stored_bytes, name);
+  }
+  for (std::int64_t tile = first_tile; tile < last_tile; ++tile) {
+    TileRows<StoredBlocks> rows;
+    find_rows(parts, name, tile, out, rows);
+    std::byte* tile_block = out.data.data() + static_cast<std::size_t>(tile) * out.tile_bytes();
+    for (std::int64_t b = 0; b < row_blocks; ++b, tile_block += block_bytes) {
+      for (std::int64_t r = 0; r < rows.count; ++r) {
+        const auto& [part, row] = rows.places[r];
+        const QuantizedBlock block =
+            read_block(out.type, part->bytes.data() + static_cast<std::size_t>(row * row_blocks + b) * stored_bytes);
+        if (!is_finite(block)) {
+          std::ostringstream message;
+          message << name << ": row " << tile * kTileRows + r << ", columns " << b * block_cols << " to "
+                  << (b + 1) * block_cols - 1 << ": a scale that is not a finite number; the file is damaged";
+          throw Error(message.str());
+        }
+        place_block(out.type, block, r, tile_block);
+      }
+    }
+    clear_rows_past(out, tile, rows.count);
   }
 }
 
 float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col) {
   DRAFTHORSE_CHECK(0 <= row && row < matrix.tiles() * kTileRows && 0 <= col && col < matrix.groups() * kGroup);
-  const std::byte* block = matrix.data.data() + static_cast<std::size_t>(row / kTileRows) * matrix.tile_bytes() +
-                           static_cast<std::size_t>(col / kGroup) * group_bytes(matrix.type);
+  const std::int64_t block_cols = block_groups(matrix.type) * kGroup;
+  const std::byte* block =
+      matrix.data.data() + static_cast<std::size_t>(row / kTileRows) * matrix.tile_bytes() +
+      static_cast<std::size_t>(col / block_cols * block_groups(matrix.type)) * group_bytes(matrix.type);
   const std::int64_t r = row % kTileRows;
-  const std::int64_t k = col % kGroup;
+  const std::int64_t k = col % block_cols;
   const auto* halves = reinterpret_cast<const std::uint16_t*>(block);
   switch (matrix.type) {
     case WeightType::kF32:
@@ -231,13 +308,9 @@ float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col) {
       return f16_to_float(halves[k * kTileRows + r]);
     case WeightType::kBF16:
       return bf16_to_float(halves[((k / 2) * kTileRows + r) * 2 + k % 2]);
-    case WeightType::kQ8_0: {
-      const auto* values = reinterpret_cast<const std::uint8_t*>(block + kTileRows * 2);
-      const int q = static_cast<int>(values[((k / 4) * kTileRows + r) * 4 + k % 4]) - 128;
-      return f16_to_float(halves[r]) * static_cast<float>(q);
-    }
+    default:
+      return value_in_tile(matrix.type, block, r, k);
   }
-  return 0.0f;
 }
 
 }  // namespace drafthorse

@@ -11,12 +11,15 @@ namespace drafthorse {
 
 /// A linear layer's weight [rows, cols] (rows = outputs N, cols = inputs K) in kernel order, with an optional bias.
 ///
-/// The stream is [tile of 32 rows][group of 32 columns]{scales, data}, fully contiguous. Rows and columns past the
-/// matrix are stored as zeros, so any N and K >= 1 work. Inside a block, r = row mod 32, k = column mod 32:
+/// The stream is [tile of 32 rows][group of 32 columns]{scales, data}, fully contiguous. Any N and K >= 1 work. Inside
+/// a block, r = row mod 32, k = column mod 32:
 ///   f32   1024 floats,         element at k * 32 + r
 ///   f16   1024 halves,         element at k * 32 + r
 ///   bf16  1024 bf16,           element at ((k / 2) * 32 + r) * 2 + k % 2
 ///   q8_0  32 f16 scales (64 B), then 1024 bytes, value + 128 at ((k / 4) * 32 + r) * 4 + k % 4
+///   others in quant/bit_format.h. The blocks of q4_k, q5_k and q6_k span 8 groups; columns are padded to whole blocks.
+/// Rows and whole blocks past the matrix are zeros. In a block that is partly past it the columns beyond may hold other
+/// values (d * q + m need not reach 0): the activations there are zeros.
 struct PackedMatrix {
   WeightType type = WeightType::kF32;
   std::int64_t rows = 0;
@@ -25,7 +28,7 @@ struct PackedMatrix {
   AlignedBuffer bias;  ///< f32, padded with zeros to whole tiles; empty = none
 
   std::int64_t tiles() const { return (rows + kTileRows - 1) / kTileRows; }
-  std::int64_t groups() const { return (cols + kGroup - 1) / kGroup; }
+  std::int64_t groups() const { return padded_groups(type, cols); }
   std::size_t tile_bytes() const { return static_cast<std::size_t>(groups()) * group_bytes(type); }
 };
 
@@ -37,16 +40,29 @@ struct StoredMatrix {
   std::span<const std::byte> bytes;
 };
 
+/// A row-major matrix in a file in blocks of a quantised type: rows x cols / file_block_cols(type) blocks, any
+/// alignment.
+struct StoredBlocks {
+  WeightType type = WeightType::kQ8_0;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;  ///< whole blocks
+  std::span<const std::byte> bytes;
+};
+
 /// The kernel type that keeps a file's type as it is (f32, f16, bf16; f64 becomes f32).
 WeightType natural_weight_type(ElementType type);
 
 /// Packs the rows of `parts`, stacked in order (all with equal cols), as `type`. Conversions round to nearest even;
-/// q8_0 per group: scale = f16(max|w| / 127), q = round-to-even(w / scale) clamped to [-127, 127], all zero where the
-/// scale is 0. Throws Error naming `name` when a value is not finite or does not fit the type (f16 overflow).
-/// [first_tile, last_tile) bounds the work, so that threads may share it: `out` must have been made by `packed_matrix`.
+/// quantised types are fitted as docs/numerics.md says. Throws Error naming `name` when a value is not finite or does
+/// not fit the type (f16 overflow). [first_tile, last_tile) bounds the work, so that threads may share it: `out` must
+/// have been made by `packed_matrix`.
 PackedMatrix packed_matrix(WeightType type, std::int64_t rows, std::int64_t cols);
 void pack_tiles(std::span<const StoredMatrix> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,
                 PackedMatrix& out);
+/// The same from parts that are already of out.type: keeps every value exactly. Throws Error naming `name` when a scale
+/// is not finite.
+void pack_blocks(std::span<const StoredBlocks> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,
+                 PackedMatrix& out);
 
 /// The oracle: the value the kernels see at (row, col).
 float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col);

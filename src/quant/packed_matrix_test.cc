@@ -14,8 +14,6 @@
 namespace drafthorse {
 namespace {
 
-constexpr WeightType kAllTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0};
-
 /// Numbers of many sizes, the same on every run.
 float sample(std::int64_t i) {
   const auto bits = static_cast<std::uint32_t>(i * 2654435761u + 12345u) ^ static_cast<std::uint32_t>(i << 9);
@@ -81,7 +79,7 @@ float rounded(WeightType type, float value) {
 }
 
 TEST(WeightType, NamesComeBackAsTheirTypes) {
-  for (WeightType type : kAllTypes) EXPECT_EQ(weight_type(weight_name(type)), type);
+  for (WeightType type : kWeightTypes) EXPECT_EQ(weight_type(weight_name(type)), type);
   EXPECT_EQ(weight_type("q8"), std::nullopt);
   EXPECT_EQ(weight_type(""), std::nullopt);
 }
@@ -91,6 +89,20 @@ TEST(WeightType, ABlockIsItsScalesAndData) {
   EXPECT_EQ(group_bytes(WeightType::kF16), 2048u);
   EXPECT_EQ(group_bytes(WeightType::kBF16), 2048u);
   EXPECT_EQ(group_bytes(WeightType::kQ8_0), 1088u);
+  EXPECT_EQ(group_bytes(WeightType::kQ4_0), 32u * 18);
+  EXPECT_EQ(group_bytes(WeightType::kQ4_1), 32u * 20);
+  EXPECT_EQ(group_bytes(WeightType::kQ5_0), 32u * 22);
+  EXPECT_EQ(group_bytes(WeightType::kQ5_1), 32u * 24);
+  EXPECT_EQ(group_bytes(WeightType::kQ4K) * 8, 32u * 148);  // scales of 6 bits in bytes: 4 more than the file's 144
+  EXPECT_EQ(group_bytes(WeightType::kQ5K) * 8, 32u * 180);
+  EXPECT_EQ(group_bytes(WeightType::kQ6K) * 8, 32u * 210);
+}
+
+TEST(WeightType, ColumnsArePaddedToWholeBlocks) {
+  EXPECT_EQ(padded_groups(WeightType::kQ4_0, 33), 2);
+  EXPECT_EQ(padded_groups(WeightType::kQ4K, 1), 8);
+  EXPECT_EQ(padded_groups(WeightType::kQ6K, 256), 8);
+  EXPECT_EQ(padded_groups(WeightType::kQ5K, 257), 16);
 }
 
 TEST(PackedMatrix, FloatTypesKeepEveryElementRoundedOnce) {
@@ -162,13 +174,19 @@ TEST(PackedMatrix, Q8OfTinyOrZeroGroupsIsZero) {
   }
 }
 
+bool is_affine(WeightType type) {
+  return type == WeightType::kQ4_1 || type == WeightType::kQ5_1 || type == WeightType::kQ4K || type == WeightType::kQ5K;
+}
+
 TEST(PackedMatrix, WhatLiesPastTheMatrixIsZero) {
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     const PackedMatrix matrix = packed(file_matrix(ElementType::kF32, 33, 41), type);
-    ASSERT_EQ(matrix.data.size(), 2u * 2u * group_bytes(type));
+    const std::int64_t groups = block_groups(type) == 1 ? 2 : 8;
+    ASSERT_EQ(matrix.data.size(), 2u * static_cast<std::size_t>(groups) * group_bytes(type));
     for (std::int64_t r = 0; r < 64; ++r) {
-      for (std::int64_t c = 0; c < 64; ++c) {
-        if (r >= 33 || c >= 41) {
+      for (std::int64_t c = 0; c < groups * kGroup; ++c) {
+        // In a group that begins in the matrix, affine types need not reach 0.
+        if (r >= 33 || c >= 64 || (c >= 41 && !is_affine(type))) {
           ASSERT_EQ(unpacked(matrix, r, c), 0.0f) << weight_name(type) << " " << r << ", " << c;
         }
       }
@@ -197,7 +215,7 @@ TEST(PackedMatrix, PartsStackAndThreadsMayShareTheTiles) {
   const FileMatrix b = file_matrix(ElementType::kF32, 1, 70, 5000);
   const FileMatrix c = file_matrix(ElementType::kF16, 60, 70, 9000);
   const StoredMatrix parts[] = {a.stored(), b.stored(), c.stored()};
-  for (WeightType type : kAllTypes) {
+  for (WeightType type : kWeightTypes) {
     PackedMatrix whole = packed_matrix(type, 81, 70);
     pack_tiles(parts, "qkv", 0, 3, whole);
     PackedMatrix shared = packed_matrix(type, 81, 70);
@@ -225,7 +243,7 @@ std::string refusal(const FileMatrix& file, WeightType type) {
 
 TEST(PackedMatrix, ANonFiniteValueIsRefusedByNameAndPlace) {
   for (ElementType stored : {ElementType::kF64, ElementType::kF32, ElementType::kF16, ElementType::kBF16}) {
-    for (WeightType type : kAllTypes) {
+    for (WeightType type : kWeightTypes) {
       for (double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
         FileMatrix file = file_matrix(stored, 40, 50);
         EXPECT_EQ(refusal(file, type), "");

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/avx2/linear_bits.h"
 #include "kernels/avx2/linear_blocks.h"
 #include "kernels/linear_walk.h"
 
@@ -44,6 +45,7 @@ template <typename Weights>
 struct FloatKernel {
   static constexpr std::int64_t kMostRows = avx2::kMostRows;
   static constexpr std::size_t kRecordBytes = kGroup * sizeof(float);
+  static constexpr std::int64_t kBlockGroups = 1;
   static constexpr std::size_t kBlockBytes = Weights::kColumnBytes * kGroup;
 
   template <int kRows, bool kFetch>
@@ -149,8 +151,9 @@ using WidenedKernel = Q8Kernel<WidenedProduct>;
 }  // namespace
 
 std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t cols) {
-  const std::size_t record = type == WeightType::kQ8_0 ? WidenedKernel::kRecordBytes : kGroup * sizeof(float);
-  const auto groups = static_cast<std::size_t>((cols + kGroup - 1) / kGroup);
+  std::size_t record = kGroup * sizeof(float);
+  if (is_quantized(type)) record = type == WeightType::kQ8_0 ? WidenedKernel::kRecordBytes : bits_record_bytes(type);
+  const auto groups = static_cast<std::size_t>(padded_groups(type, cols));
   return (static_cast<std::size_t>(rows) * groups * record + 63) / 64 * 64;
 }
 
@@ -166,6 +169,8 @@ void pack_rows(WeightType type, const float* x, std::int64_t x_stride, std::int6
     case WeightType::kQ8_0:
       return pack_records<kMostRows, WidenedKernel::kRecordBytes>(x, x_stride, rows, cols, group_begin, group_end, out,
                                                                   pack_q8);
+    default:
+      return pack_rows_bits(type, x, x_stride, rows, cols, group_begin, group_end, out);
   }
 }
 
@@ -179,6 +184,8 @@ void linear(const LinearTask& task) {
       return Walk<FloatKernel<Bf16Weights>>(task).run();
     case WeightType::kQ8_0:
       return Walk<WidenedKernel>(task).run();
+    default:
+      return linear_bits(task);
   }
 }
 

@@ -103,6 +103,7 @@ template <typename Product>
 struct Q8Kernel {
   static constexpr std::int64_t kMostRows = 4;
   static constexpr std::size_t kRecordBytes = Product::kValueBytes + kQ8RecordTail;
+  static constexpr std::int64_t kBlockGroups = 1;
   static constexpr std::size_t kBlockBytes = kQ8ScaleBytes + kTileRows * kGroup;
 
   template <int kRows, bool kFetch>

@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/linear.h"
+#include "kernels/avx2/linear_bits.h"
 #include "kernels/avx2/linear_blocks.h"
 #include "kernels/linear_walk.h"
 
@@ -44,7 +45,8 @@ void pack_rows_vnni(WeightType type, const float* x, std::int64_t x_stride, std:
 }
 
 void linear_vnni(const LinearTask& task) {
-  if (task.type != WeightType::kQ8_0) return linear(task);
+  if (!is_quantized(task.type)) return linear(task);
+  if (task.type != WeightType::kQ8_0) return linear_bits_vnni(task);
   Walk<VnniKernel>(task).run();
 }
 

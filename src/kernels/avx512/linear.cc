@@ -2,7 +2,9 @@
 
 #include <immintrin.h>
 
+#include "kernels/avx512/linear_bits.h"
 #include "kernels/avx512/linear_sums.h"
+#include "kernels/avx512/quantized_group.h"
 #include "kernels/linear_walk.h"
 
 namespace drafthorse::avx512 {
@@ -43,6 +45,7 @@ template <typename Weights>
 struct FloatKernel {
   static constexpr std::int64_t kMostRows = avx512::kMostRows;
   static constexpr std::size_t kRecordBytes = kGroup * sizeof(float);
+  static constexpr std::int64_t kBlockGroups = 1;
   static constexpr std::size_t kBlockBytes = Weights::kColumnBytes * kGroup;
 
   template <int kRows, bool kFetch>
@@ -81,6 +84,7 @@ struct Q8Kernel {
   static constexpr std::int64_t kMostRows = avx512::kMostRows;
   static constexpr std::size_t kRecordBytes = kGroup + 8;
   static constexpr std::size_t kScaleBytes = kTileRows * 2;
+  static constexpr std::int64_t kBlockGroups = 1;
   static constexpr std::size_t kBlockBytes = kScaleBytes + kTileRows * kGroup;
 
   template <int kRows, bool kFetch>
@@ -103,18 +107,6 @@ struct Q8Kernel {
                                                _mm512_cvtph_ps(_mm256_load_si256(scales + 1)), x + kGroup + 4);
       step_done();
     }
-  }
-};
-
-/// Up to 32 values in two vectors, zeros past `count`.
-struct GroupValues {
-  __m512 low;
-  __m512 high;
-
-  GroupValues(const float* x, std::int64_t count) {
-    const std::uint32_t mask = count >= kGroup ? 0xffffffffu : (1u << count) - 1;
-    low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x);
-    high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), x + 16);
   }
 };
 
@@ -144,35 +136,19 @@ void pack_bf16(const float* x, std::int64_t count, std::byte* record) {
 }
 
 void pack_q8(const float* x, std::int64_t count, std::byte* record) {
-  const GroupValues v(x, count);
-  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-  const __m512i largest = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(v.low), magnitude),
-                                           _mm512_and_si512(_mm512_castps_si512(v.high), magnitude));
-  const auto amax_bits = static_cast<std::uint32_t>(_mm512_reduce_max_epi32(largest));
-  float amax;
-  __builtin_memcpy(&amax, &amax_bits, 4);
-  if (amax_bits >= kInfinityBits || amax < kSmallestAmax) {
-    const std::uint32_t scale_bits = amax_bits >= kInfinityBits ? kNanBits : 0;
-    __builtin_memset(record, 0, kGroup + 4);
-    __builtin_memcpy(record + kGroup + 4, &scale_bits, 4);
-    return;
-  }
-  const float scale = amax / 127.0f;
-  const __m512 inverse = _mm512_set1_ps(127.0f / amax);
-  const __m512i low = _mm512_cvtps_epi32(_mm512_mul_ps(v.low, inverse));
-  const __m512i high = _mm512_cvtps_epi32(_mm512_mul_ps(v.high, inverse));
-  const std::int32_t correction = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(record), _mm512_cvtepi32_epi8(low));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(record + 16), _mm512_cvtepi32_epi8(high));
+  const QuantizedGroup group{GroupValues(x, count)};
+  const std::int32_t correction = -128 * group.sum();
+  group.store(record);
   __builtin_memcpy(record + kGroup, &correction, 4);
-  __builtin_memcpy(record + kGroup + 4, &scale, 4);
+  __builtin_memcpy(record + kGroup + 4, &group.scale, 4);
 }
 
 }  // namespace
 
 std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t cols) {
-  const std::size_t record = type == WeightType::kQ8_0 ? Q8Kernel::kRecordBytes : kGroup * sizeof(float);
-  const auto groups = static_cast<std::size_t>((cols + kGroup - 1) / kGroup);
+  std::size_t record = kGroup * sizeof(float);
+  if (is_quantized(type)) record = type == WeightType::kQ8_0 ? Q8Kernel::kRecordBytes : bits_record_bytes(type);
+  const auto groups = static_cast<std::size_t>(padded_groups(type, cols));
   return (static_cast<std::size_t>(rows) * groups * record + 63) / 64 * 64;
 }
 
@@ -188,6 +164,8 @@ void pack_rows(WeightType type, const float* x, std::int64_t x_stride, std::int6
     case WeightType::kQ8_0:
       return pack_records<kMostRows, Q8Kernel::kRecordBytes>(x, x_stride, rows, cols, group_begin, group_end, out,
                                                              pack_q8);
+    default:
+      return pack_rows_bits(type, x, x_stride, rows, cols, group_begin, group_end, out);
   }
 }
 
@@ -201,6 +179,8 @@ void linear(const LinearTask& task) {
       return Walk<FloatKernel<Bf16Weights>>(task).run();
     case WeightType::kQ8_0:
       return Walk<Q8Kernel>(task).run();
+    default:
+      return linear_bits(task);
   }
 }
 

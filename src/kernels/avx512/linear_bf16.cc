@@ -23,6 +23,7 @@ template <std::size_t kStride, int kRows>
 struct PairKernel {
   static constexpr std::int64_t kMostRows = 8;
   static constexpr std::size_t kRecordBytes = kGroup * 2;
+  static constexpr std::int64_t kBlockGroups = 1;
   static constexpr std::size_t kBlockBytes = kTileRows * kGroup * 2;
 
   template <int kRows, bool kFetch>

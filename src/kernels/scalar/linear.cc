@@ -6,39 +6,11 @@
 #include <cstring>
 
 #include "base/cpu_features.h"
+#include "kernels/scalar/linear_bits.h"
+#include "kernels/scalar/quantized_group.h"
 
 namespace drafthorse::scalar {
 namespace {
-
-/// Every NaN of an activation becomes this one, the value x86 makes of an invalid operation, so that no NaN's bits
-/// depend on the order of operands.
-constexpr float kNan = std::bit_cast<float>(0xffc00000u);
-constexpr std::uint32_t kInfinityBits = 0x7f800000u;
-/// Smaller groups of activations count as zeros: 127 / amax would overflow.
-constexpr float kSmallestAmax = 0x1p-120f;
-
-/// A group of activations for q8_0: x is about scale * q.
-struct QuantizedGroup {
-  float scale;
-  std::int8_t q[kGroup];
-};
-
-QuantizedGroup quantized(const float* x) {
-  std::uint32_t largest = 0;  // of the magnitudes' bits, which order like the numbers; infinity and NaN are the largest
-  for (std::int64_t k = 0; k < kGroup; ++k)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(x[k]) & 0x7fffffffu);
-  QuantizedGroup group{};
-  if (largest >= kInfinityBits) {
-    group.scale = kNan;
-    return group;
-  }
-  const float amax = std::bit_cast<float>(largest);
-  if (amax < kSmallestAmax) return group;
-  group.scale = amax / 127.0f;
-  const float inverse = 127.0f / amax;
-  for (std::int64_t k = 0; k < kGroup; ++k) group.q[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
-  return group;
-}
 
 float packed_value(WeightType type, float x) {
   if (x != x) return kNan;
@@ -109,21 +81,21 @@ float packed_value(WeightType type, float x) {
 }  // namespace
 
 std::size_t packed_rows_bytes(WeightType type, std::int64_t rows, std::int64_t cols) {
-  const std::size_t record = type == WeightType::kQ8_0 ? sizeof(QuantizedGroup) : kGroup * sizeof(float);
-  const auto groups = static_cast<std::size_t>((cols + kGroup - 1) / kGroup);
+  const std::size_t record = is_quantized(type) ? sizeof(QuantizedGroup) : kGroup * sizeof(float);
+  const auto groups = static_cast<std::size_t>(padded_groups(type, cols));
   return (static_cast<std::size_t>(rows) * groups * record + 63) / 64 * 64;
 }
 
 void pack_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols,
                std::int64_t group_begin, std::int64_t group_end, std::byte* out) {
-  const std::int64_t groups = (cols + kGroup - 1) / kGroup;
+  const std::int64_t groups = padded_groups(type, cols);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t g = group_begin; g < group_end; ++g) {
       float values[kGroup] = {};
-      const std::int64_t count = std::min(kGroup, cols - g * kGroup);
-      std::copy_n(x + row * x_stride + g * kGroup, count, values);
+      const std::int64_t column = std::min(g * kGroup, cols);  // padding is past the last
+      std::copy_n(x + row * x_stride + column, std::min(kGroup, cols - column), values);
       const std::int64_t index = row * groups + g;
-      if (type == WeightType::kQ8_0) {
+      if (is_quantized(type)) {
         reinterpret_cast<QuantizedGroup*>(out)[index] = quantized(values);
       } else {
         float* packed = reinterpret_cast<float*>(out) + index * kGroup;
@@ -134,6 +106,7 @@ void pack_rows(WeightType type, const float* x, std::int64_t x_stride, std::int6
 }
 
 void linear(const LinearTask& task) {
+  if (is_quantized(task.type) && task.type != WeightType::kQ8_0) return linear_bits(task);
   if (cpu_features().avx2_fma_f16c) {
     linear_with_fma(task);
   } else {

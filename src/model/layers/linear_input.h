@@ -34,7 +34,7 @@ class LinearInput {
 /// A buffer for packed rows of up to `cols` columns, whatever the weight type.
 inline std::size_t packing_bytes(std::int64_t rows, std::int64_t cols, const ExecContext& exec) {
   std::size_t most = 0;
-  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0}) {
+  for (const WeightType type : kWeightTypes) {
     most = std::max(most, packed_rows_bytes(type, rows, cols, exec));
   }
   return most;

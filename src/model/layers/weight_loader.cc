@@ -54,8 +54,9 @@ WeightType held_type(const LinearSpec& spec, const TensorSource& tensors, const 
 
 std::uint64_t held_bytes(const LinearSpec& spec, const TensorSource& tensors, const ModelOptions& options) {
   const std::uint64_t rows = padded_rows(spec);
-  const auto groups = static_cast<std::uint64_t>((spec.cols + kGroup - 1) / kGroup);
-  const std::uint64_t weights = rows / kTileRows * groups * group_bytes(held_type(spec, tensors, options));
+  const WeightType type = held_type(spec, tensors, options);
+  const auto groups = static_cast<std::uint64_t>(padded_groups(type, spec.cols));
+  const std::uint64_t weights = rows / kTileRows * groups * group_bytes(type);
   return weights + (has_bias(spec, tensors) ? rows * sizeof(float) : 0);
 }
 
