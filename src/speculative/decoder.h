@@ -35,7 +35,7 @@ struct Round {
 ///
 /// A round: the session proposes, one fused forward of anchor + drafts inside a CacheTransaction, the sampler judges
 /// each row, the accepted run is committed and reported once. An exception leaves the caches as they were before the
-/// round. After warm-up a round allocates nothing.
+/// round. After warm-up only stats().lengths grows.
 class Decoder {
  public:
   /// `caches` hold [0, P); `anchor` is the token at slot P. `session` may be null (plain decoding) and otherwise has
