@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/demo_pair.h"
+#include "cli/load_progress.h"
 #include "quant/weight_type.h"
 #include "tokenizer/utf8.h"
 
@@ -138,6 +139,7 @@ LoadOptions ModelFlags::load_options(const std::string& one_weights, const std::
   }
   if (!one_isa.empty()) require_isa(one_isa);
   options.isa = one_isa;
+  options.progress = load_progress();
   return options;
 }
 
@@ -213,7 +215,9 @@ void SamplingFlags::apply(const GenerationConfig& config, GenerateRequest& reque
 }
 
 std::vector<std::string> SamplingFlags::warnings(const GenerationConfig& config) const {
-  if (!config.do_sample || temperature.value_or(1.0) <= 0.0) return {};
+  const bool greedy = temperature ? *temperature <= 0.0 : !config.do_sample || config.sampling.temperature == 0.0;
+  if (greedy) return idle_flags();
+  if (!config.do_sample) return {};
   std::vector<std::string> keys = config.unsupported;
   if (config.sampling.repetition_penalty.value_or(1.0) != 1.0) keys.emplace_back("repetition_penalty");
   std::vector<std::string> lines;
@@ -221,6 +225,20 @@ std::vector<std::string> SamplingFlags::warnings(const GenerationConfig& config)
     lines.push_back("warning: generation_config.json: " + key + ": not supported, the text is made without it");
   }
   return lines;
+}
+
+std::vector<std::string> SamplingFlags::idle_flags() const {
+  std::string idle;
+  const auto add = [&idle](bool given, const char* flag) {
+    if (given) idle += (idle.empty() ? "" : ", ") + std::string(flag);
+  };
+  add(top_k.has_value(), "--top-k");
+  add(top_p.has_value(), "--top-p");
+  add(min_p.has_value(), "--min-p");
+  add(seed.has_value(), "--seed");
+  add(parse_accept_mode(accept).has_value(), "--accept");
+  if (idle.empty()) return {};
+  return {"warning: without a --temperature above 0 the likeliest token is always taken: no effect: " + idle};
 }
 
 std::string read_standard_input() {

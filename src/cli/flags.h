@@ -61,8 +61,12 @@ struct SamplingFlags {
   void add_to(CLI::App& command);
   /// Fills in the request: flags first, then what the publisher recommends for sampling, then greedy.
   void apply(const GenerationConfig& config, GenerateRequest& request) const;
-  /// What the publisher recommends and is not followed, one line each.
+  /// What the publisher recommends and is not followed, or what a flag asks for and greedy decoding ignores, one line
+  /// each.
   std::vector<std::string> warnings(const GenerationConfig& config) const;
+
+ private:
+  std::vector<std::string> idle_flags() const;
 };
 
 /// "1,2,3" as numbers in [low, high]; `flag` names it in errors. At least one.

@@ -155,6 +155,7 @@ int run(const RunFlags& flags) {
   request.prompt = read_prompt(flags, opened.target);
   check_request(request, {.vocab_width = opened.target.config.vocab_size,
                           .context = context_of(opened.target, options),
+                          .longest_context = opened.target.config.max_position_embeddings,
                           .drafter = opened.draft != nullptr,
                           .tokenizer = opened.target.tokenizer != nullptr});
   for (const std::string& warning : flags.sampling.warnings(generation)) print_note(warning);

@@ -187,7 +187,10 @@ void check_prompt(std::span<const std::int32_t> prompt, const RequestLimits& lim
   check_ids(prompt, limits.vocab_width, source);
   if (std::ssize(prompt) >= limits.context) {
     throw Error(source + ": its " + std::to_string(prompt.size()) + " tokens leave no room in the context of " +
-                std::to_string(limits.context) + " positions: shorten it or raise --context");
+                std::to_string(limits.context) + " positions: shorten it" +
+                (limits.longest_context > limits.context
+                     ? ", or raise --context (up to " + std::to_string(limits.longest_context) + ")"
+                     : ""));
   }
 }
 

@@ -34,8 +34,9 @@ struct GenerateRequest {
 struct RequestLimits {
   std::int64_t vocab_width = 0;
   std::int64_t context = 0;
-  bool drafter = false;    ///< there is a draft model
-  bool tokenizer = false;  ///< there is text
+  std::int64_t longest_context = 0;  ///< that the model could be loaded with; 0: unknown
+  bool drafter = false;              ///< there is a draft model
+  bool tokenizer = false;            ///< there is text
 };
 /// Throws Error for an id that is not in [0, vocab_width), naming `source`, the id and its position.
 void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_width, const std::string& source);

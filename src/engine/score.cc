@@ -38,7 +38,7 @@ void check_scorable(std::span<const std::int32_t> ids, std::int64_t vocab_width,
   if (ids.empty()) throw Error("score: there are no ids");
   if (std::ssize(ids) > context) {
     throw Error("score: " + std::to_string(ids.size()) + " ids do not fit the context of " + std::to_string(context) +
-                " positions: shorten the text or raise --context");
+                " positions: shorten the text, or raise --context if the model allows more");
   }
   check_ids(ids, vocab_width, "score");
 }

@@ -8,8 +8,6 @@
 namespace drafthorse {
 namespace {
 
-// Below this a row has no mass worth the name; keeps the division finite.
-constexpr double kLeastMass = 1e-20;
 constexpr std::size_t kSumBlock = 1024;
 
 // The last entry with mass; the span has one.
@@ -106,7 +104,7 @@ void Distribution::add_residual(const Distribution& p, std::int64_t p_row, const
     const std::span<const std::int32_t> ids = p.ids(p_row);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = std::max(target[i] - q.prob(q_row, ids[i]), 0.0f);
   }
-  const float scale = static_cast<float>(1.0 / std::max(mass(left), kLeastMass));
+  const float scale = normalizing_scale(mass(left));
   for (float& entry : left) entry *= scale;
 }
 

@@ -19,8 +19,6 @@ bool ranks_before(const Entry& a, const Entry& b) {
 }
 bool lower_index(const Entry& a, const Entry& b) { return a.index < b.index; }
 
-constexpr double kLeastMass = 1e-20;
-
 // Positive floats order like their bits: the exponent and four bits of mantissa make 16 bins per octave.
 constexpr int kBinShift = 19;
 constexpr std::size_t kBins = std::size_t{1} << (31 - kBinShift);
@@ -147,7 +145,7 @@ void Filters::keep(std::span<const float> logits, const KernelTable& kernels, Fi
     out.probs.assign(1, 1.0f);
     return;
   }
-  const auto scale = static_cast<float>(1.0 / std::max(total, kLeastMass));
+  const float scale = normalizing_scale(total);
   for (float& p : out.probs) p *= scale;
 }
 

@@ -1,5 +1,6 @@
 #include "sampling/mass.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace drafthorse {
@@ -16,6 +17,11 @@ double mass(std::span<const float> values) {
   }
   for (; i < values.size(); ++i) part[0] += values[i];
   return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+float normalizing_scale(double total) {
+  constexpr double kLeastMass = 1e-20;  // below this a row has no mass worth the name
+  return static_cast<float>(1.0 / std::max(total, kLeastMass));
 }
 
 }  // namespace drafthorse

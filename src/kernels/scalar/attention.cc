@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/cpu_features.h"
 #include "kernels/scalar/functions.h"
 #include "tensor/kv_layout.h"
 
@@ -42,17 +43,21 @@ class Keys {
   KvLayout layout_;
 };
 
-/// One row: keys [begin, end), all inside one chunk.
-void attend(const AttentionTask& task, const float* q, std::int64_t begin, std::int64_t end, float* out, float& max,
-            float& sum) {
+/// One row: keys [begin, end), all inside one chunk. Loops over positions and dimensions are nested so that neighbours
+/// in the inner one belong to different sums; each sum's own order is that of docs/numerics.md.
+[[gnu::always_inline]] inline void attend_body(const AttentionTask& task, const float* q, std::int64_t begin,
+                                               std::int64_t end, float* out, float& max, float& sum) {
   const Keys keys(task);
   float query[kMaxHeadDim];
   for (std::int64_t d = 0; d < task.head_dim; ++d) query[d] = keys.rounded(q[d] * task.scale);
   float weight[kAttentionChunk];
   max = -kInfinity;
+  std::fill_n(weight, end - begin, 0.0f);
+  for (std::int64_t d = 0; d < task.head_dim; ++d) {
+    for (std::int64_t p = begin; p < end; ++p) weight[p - begin] = fma(query[d], keys.key(p, d), weight[p - begin]);
+  }
   for (std::int64_t p = begin; p < end; ++p) {
-    float score = 0.0f;
-    for (std::int64_t d = 0; d < task.head_dim; ++d) score = fma(query[d], keys.key(p, d), score);
+    float score = weight[p - begin];
     if (task.softcap != 0.0f) score = task.softcap * tanh(score / task.softcap);
     weight[p - begin] = score;
     max = larger(score, max);
@@ -65,23 +70,33 @@ void attend(const AttentionTask& task, const float* q, std::int64_t begin, std::
     lane[p % kLanes] = lane[p % kLanes] + w;
   }
   sum = sum_of_lanes(lane);
-  for (std::int64_t d = 0; d < task.head_dim; ++d) {
-    float total = 0.0f;
-    for (std::int64_t p = begin; p < end; ++p) total = fma(weight[p - begin], keys.value(p, d), total);
-    out[d] = total;
+  std::fill_n(out, task.head_dim, 0.0f);
+  for (std::int64_t p = begin; p < end; ++p) {
+    for (std::int64_t d = 0; d < task.head_dim; ++d) out[d] = fma(weight[p - begin], keys.value(p, d), out[d]);
   }
+}
+
+/// The same code with the processor's own fused multiply-add instead of the C library's: same bits, far faster.
+[[gnu::target("avx2,fma")]] void attend_with_fma(const AttentionTask& task, const float* q, std::int64_t begin,
+                                                 std::int64_t end, float* out, float& max, float& sum) {
+  attend_body(task, q, begin, end, out, max, sum);
+}
+void attend(const AttentionTask& task, const float* q, std::int64_t begin, std::int64_t end, float* out, float& max,
+            float& sum) {
+  attend_body(task, q, begin, end, out, max, sum);
 }
 
 }  // namespace
 
 void attention(const AttentionTask& task) {
+  const auto attend_row = cpu_features().avx2_fma_f16c ? attend_with_fma : attend;
   for (std::int64_t m = 0; m < task.queries; ++m) {
     const std::int64_t begin = std::max(task.visible_begin[m], task.chunk_begin);
     const std::int64_t end = std::min(task.visible_end[m], task.chunk_end);
     for (std::int64_t g = 0; g < task.group; ++g) {
       const std::int64_t row = m * task.group + g;
-      attend(task, task.q + m * task.q_stride + g * task.head_dim, begin, end, task.out + row * task.head_dim,
-             task.max[row], task.sum[row]);
+      attend_row(task, task.q + m * task.q_stride + g * task.head_dim, begin, end, task.out + row * task.head_dim,
+                 task.max[row], task.sum[row]);
     }
   }
 }

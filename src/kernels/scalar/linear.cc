@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "base/cpu_features.h"
 #include "kernels/scalar/linear_bits.h"
@@ -17,35 +16,39 @@ float packed_value(WeightType type, float x) {
   return type == WeightType::kBF16 ? bf16_to_float(float_to_bf16(x)) : x;
 }
 
-/// The 32 weights of column k of a block.
-[[gnu::always_inline]] inline void decode(WeightType type, const std::byte* block, std::int64_t k, float* w) {
-  if (type == WeightType::kF32) {
-    std::memcpy(w, block + k * kTileRows * 4, kTileRows * 4);
-  } else if (type == WeightType::kF16) {
+/// The 32 weights of column k of a block: where they lie, or decoded into `buffer`.
+[[gnu::always_inline]] inline const float* decode(WeightType type, const std::byte* block, std::int64_t k,
+                                                  float* buffer) {
+  if (type == WeightType::kF32) return reinterpret_cast<const float*>(block) + k * kTileRows;
+  if (type == WeightType::kF16) {
     const auto* half = reinterpret_cast<const std::uint16_t*>(block) + k * kTileRows;
-    for (std::int64_t r = 0; r < kTileRows; ++r) w[r] = f16_to_float(half[r]);
+    for (std::int64_t r = 0; r < kTileRows; ++r) buffer[r] = f16_to_float(half[r]);
   } else {
     const auto* pairs = reinterpret_cast<const std::uint32_t*>(block) + (k / 2) * kTileRows;
     const int up = k % 2 == 0 ? 16 : 0;
-    for (std::int64_t r = 0; r < kTileRows; ++r) w[r] = std::bit_cast<float>((pairs[r] << up) & 0xffff0000u);
+    for (std::int64_t r = 0; r < kTileRows; ++r) buffer[r] = std::bit_cast<float>((pairs[r] << up) & 0xffff0000u);
   }
+  return buffer;
 }
 
 [[gnu::always_inline]] inline void add_group(WeightType type, const std::byte* block, const float* x, float* sums) {
   for (std::int64_t k = 0; k < kGroup; ++k) {
-    float w[kTileRows];
-    decode(type, block, k, w);
+    float buffer[kTileRows];
+    const float* w = decode(type, block, k, buffer);
     for (std::int64_t r = 0; r < kTileRows; ++r) sums[r] = std::fma(w[r], x[k], sums[r]);
   }
 }
 
 [[gnu::always_inline]] inline void add_group(const std::byte* block, const QuantizedGroup& x, float* sums) {
   const auto* scales = reinterpret_cast<const std::uint16_t*>(block);
-  const auto* values = reinterpret_cast<const std::uint8_t*>(block + kTileRows * 2);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(block + kTileRows * 2);  // four columns of an output each
   std::int32_t dot[kTileRows] = {};
   for (std::int64_t k = 0; k < kGroup; ++k) {
-    const std::uint8_t* column = values + (k / 4) * kTileRows * 4 + k % 4;
-    for (std::int64_t r = 0; r < kTileRows; ++r) dot[r] += (column[r * 4] - 128) * x.q[k];
+    const std::uint32_t* column = words + k / 4 * kTileRows;
+    const std::int64_t shift = k % 4 * 8;
+    std::int32_t q[kTileRows];
+    for (std::int64_t r = 0; r < kTileRows; ++r) q[r] = static_cast<std::int32_t>(column[r] >> shift & 255) - 128;
+    for (std::int64_t r = 0; r < kTileRows; ++r) dot[r] += q[r] * x.q[k];
   }
   for (std::int64_t r = 0; r < kTileRows; ++r) {
     sums[r] = std::fma(static_cast<float>(dot[r]), f16_to_float(scales[r]) * x.scale, sums[r]);

@@ -18,16 +18,17 @@ constexpr std::int64_t kHalfGroup = 16;
 template <typename Format>
 [[gnu::always_inline]] inline void decode(const std::byte* group, std::int64_t k, std::int32_t* q) {
   const std::int64_t step = k / 4;
-  const auto* low = reinterpret_cast<const std::uint8_t*>(group + Format::kLowStart) + step / 2 * kTileRows * 4 + k % 4;
-  const std::int64_t low_shift = step % 2 * 4;
-  for (std::int64_t r = 0; r < kTileRows; ++r) q[r] = low[r * 4] >> low_shift & 15;
+  const std::int64_t byte_shift = k % 4 * 8;  // a word holds bytes of four columns of one output
+  const auto* low = reinterpret_cast<const std::uint32_t*>(group + Format::kLowStart) + step / 2 * kTileRows;
+  const std::int64_t low_shift = byte_shift + step % 2 * 4;
+  for (std::int64_t r = 0; r < kTileRows; ++r) q[r] = static_cast<std::int32_t>(low[r] >> low_shift & 15);
   if constexpr (Format::kHighBits > 0) {
     constexpr std::int64_t kSteps = 8 / Format::kHighBits;  // whose bits share a byte
-    const auto* high =
-        reinterpret_cast<const std::uint8_t*>(group + Format::kHighStart) + step / kSteps * kTileRows * 4 + k % 4;
-    const std::int64_t high_shift = step % kSteps * Format::kHighBits;
-    constexpr int kMask = (1 << Format::kHighBits) - 1;
-    for (std::int64_t r = 0; r < kTileRows; ++r) q[r] |= (high[r * 4] >> high_shift & kMask) << 4;
+    const auto* high = reinterpret_cast<const std::uint32_t*>(group + Format::kHighStart) + step / kSteps * kTileRows;
+    const std::int64_t high_shift = byte_shift + step % kSteps * Format::kHighBits;
+    constexpr std::uint32_t kMask = (1u << Format::kHighBits) - 1;
+    for (std::int64_t r = 0; r < kTileRows; ++r)
+      q[r] |= static_cast<std::int32_t>((high[r] >> high_shift & kMask) << 4);
   }
   for (std::int64_t r = 0; r < kTileRows; ++r) q[r] -= Format::kZero;
 }
