@@ -1,9 +1,7 @@
 #include "base/cpu_features.h"
 
 #include <cpuid.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -47,15 +45,6 @@ CpuFeatures ask() {
   return f;
 }
 
-/// CPUs granted by a cgroup v2 quota, 0 when there is none.
-int quota_cpus() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
-  return std::max(1, static_cast<int>(std::strtod(quota.c_str(), nullptr) / period));
-}
-
 }  // namespace
 
 const CpuFeatures& cpu_features() {
@@ -72,14 +61,6 @@ std::string cpu_name() {
     }
   }
   return "unknown CPU";
-}
-
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const int quota = quota_cpus(); quota > 0) count = std::min(count, quota);
-  return std::max(1, count);
 }
 
 }  // namespace drafthorse

@@ -16,7 +16,5 @@ struct CpuFeatures {
 const CpuFeatures& cpu_features();
 /// "AMD EPYC 9B14", from /proc/cpuinfo; "unknown CPU" elsewhere.
 std::string cpu_name();
-/// CPUs this process may use: affinity mask and cgroup quota taken into account, at least 1.
-int usable_cpus();
 
 }  // namespace drafthorse

@@ -2,32 +2,23 @@
 
 #include <immintrin.h>
 #include <pthread.h>
-#include <sched.h>
 
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
-#include "base/cpu_features.h"
+#include "base/cpu_budget.h"
 #include "base/float_env.h"
 
 namespace drafthorse {
 namespace {
 
-// About a millisecond: longer than the gap between two regions of one token, shorter than anybody notices.
-constexpr int kSpins = 20000;
+// Longer than the gap between two regions of one token, shorter than anybody notices. The clock is read once in a
+// while: a pause takes 40 cycles on one processor and 140 on another.
+constexpr std::chrono::milliseconds kSpinTime{1};
+constexpr int kSpinsPerLook = 64;
 // A thread that waits for others yields after this many spins, so that they progress when something else has their CPU.
 constexpr int kSpinsBeforeYield = 2000;
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 void pin_to(int cpu) {
   if (cpu < 0) return;
@@ -51,15 +42,17 @@ void spin_until(int spins_before_yield, Done done) {
 }  // namespace
 
 // With more threads than CPUs whoever spins keeps another from the work that is waited for.
-ThreadPool::ThreadPool(int threads, bool pin)
-    : spins_(threads > usable_cpus() ? 0 : kSpins),
-      spins_before_yield_(threads > usable_cpus() ? 0 : kSpinsBeforeYield) {
+ThreadPool::ThreadPool(int threads, bool pin) : ThreadPool(threads, pin, cpu_budget()) {}
+
+ThreadPool::ThreadPool(int threads, bool pin, const CpuBudget& budget)
+    : spins_(threads <= budget.concurrent()), spins_before_yield_(spins_ ? kSpinsBeforeYield : 0), pinned_(pin) {
   DRAFTHORSE_CHECK(threads >= 1, "threads = " << threads);
-  const std::vector<int> cpus = pin ? allowed_cpus() : std::vector<int>{};
+  const std::vector<int>& cpus = budget.cpus;
   const auto cpu_of = [&](int thread) {
-    return cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread) % cpus.size()];
+    return !pin || cpus.empty() ? -1 : cpus[static_cast<std::size_t>(thread) % cpus.size()];
   };
   shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(threads));
+  if (pinned_) ::pthread_getaffinity_np(::pthread_self(), sizeof affinity_before_, &affinity_before_);
   pin_to(cpu_of(0));
   for (int thread = 1; thread < threads; ++thread) {
     workers_.emplace_back([this, thread, cpu = cpu_of(thread)] { work(thread, cpu); });
@@ -71,17 +64,26 @@ ThreadPool::~ThreadPool() {
   generation_.fetch_add(1);
   generation_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+  if (pinned_) ::pthread_setaffinity_np(::pthread_self(), sizeof affinity_before_, &affinity_before_);
+}
+
+std::uint32_t ThreadPool::spin_for_change(std::uint32_t seen) const {
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int spins = 0; spins < kSpinsPerLook; ++spins) {
+      const std::uint32_t now = generation_.load(std::memory_order_acquire);
+      if (now != seen) return now;
+      _mm_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return seen;
 }
 
 void ThreadPool::work(int thread, int cpu) {
   pin_to(cpu);
   const FloatEnv environment;
   for (std::uint32_t seen = 0;;) {
-    std::uint32_t now = generation_.load(std::memory_order_acquire);
-    for (int spins = 0; now == seen && spins < spins_; ++spins) {
-      _mm_pause();
-      now = generation_.load(std::memory_order_acquire);
-    }
+    std::uint32_t now = spins_ ? spin_for_change(seen) : generation_.load(std::memory_order_acquire);
     if (now == seen) {
       generation_.wait(seen, std::memory_order_acquire);
       now = generation_.load(std::memory_order_acquire);

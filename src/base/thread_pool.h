@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -11,15 +13,19 @@
 
 namespace drafthorse {
 
+struct CpuBudget;
+
 /// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region,
 /// so that the next one starts within a microsecond while tokens are generated, and sleep when nothing comes; with more
-/// threads than CPUs nobody spins. Results
-/// must not depend on which thread does a task. Every thread runs regions under FloatEnv. Not re-entrant; one caller at
-/// a time.
+/// threads than CPUs nobody spins. Results must not depend on which thread does a task. Every thread runs regions under
+/// FloatEnv. Not re-entrant; one caller at a time.
 class ThreadPool {
  public:
-  /// `threads` >= 1. `pin` binds thread i to the i-th CPU the process may use.
+  /// `threads` >= 1. `pin` binds every thread to a CPU of its own, one of each core first; the caller's own binding is
+  /// undone by the destructor, which must run on the same thread.
   explicit ThreadPool(int threads, bool pin = false);
+  /// The same with what the caller knows of the process's CPUs.
+  ThreadPool(int threads, bool pin, const CpuBudget& budget);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -65,6 +71,7 @@ class ThreadPool {
     run_here([](void* b, int thread) { (*static_cast<decltype(call)*>(b))(thread); }, &call);
   }
 
+  std::uint32_t spin_for_change(std::uint32_t seen) const;
   void run_erased(void (*call)(void*, int), void* body);
   void run_here(void (*call)(void*, int), void* body);
   void start_shares(std::int64_t tasks);
@@ -72,8 +79,10 @@ class ThreadPool {
   void work(int thread, int cpu);
   void call_guarded(int thread);
 
-  const int spins_;               // of a worker between regions, before it sleeps
+  const bool spins_;              // a worker between regions, before it sleeps
   const int spins_before_yield_;  // of a thread that waits for the others
+  const bool pinned_;
+  cpu_set_t affinity_before_ = {};  // of the thread that made the pool
   alignas(64) std::atomic<std::uint32_t> generation_{0};
   alignas(64) std::atomic<std::uint32_t> running_{0};
   alignas(64) std::atomic<std::uint32_t> barrier_count_{0};

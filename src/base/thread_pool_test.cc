@@ -1,6 +1,9 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
 #include <xmmintrin.h>
 
 #include <numeric>
@@ -82,6 +85,41 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   std::atomic<int> entered{0};
   pool.run([&](int) { ++entered; });
   EXPECT_EQ(entered.load(), 2);
+}
+
+TEST(ThreadPool, IdleWorkersUseNoTime) {
+  ThreadPool pool(2);
+  pool.run([](int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto process_time = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  const double before = process_time();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(process_time() - before, 0.02);
+}
+
+TEST(ThreadPool, PinsThreadsToDifferentCpusAndLetsTheCallerGo) {
+  const auto affinity = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::pthread_getaffinity_np(::pthread_self(), sizeof set, &set);
+    return set;
+  };
+  const cpu_set_t before = affinity();
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one CPU";
+  {
+    ThreadPool pool(2, true);
+    cpu_set_t pinned[2];
+    pool.run([&](int thread) { pinned[thread] = affinity(); });
+    EXPECT_EQ(CPU_COUNT(&pinned[0]), 1);
+    EXPECT_EQ(CPU_COUNT(&pinned[1]), 1);
+    EXPECT_FALSE(CPU_EQUAL(&pinned[0], &pinned[1]));
+  }
+  const cpu_set_t after = affinity();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 }  // namespace

@@ -97,8 +97,10 @@ void ModelFlags::add_to(CLI::App& command, bool lists) {
       .add_option("--kv", kv,
                   "type of keys and values: bf16 or f32 (default: f32 with f32 and exact weights, else bf16)")
       ->type_name("T");
-  command.add_option("--threads", threads, "threads to compute with (default: all this process may use)" + list)
+  command
+      .add_option("--threads", threads, "threads to compute with (default: one a core, fewer under a CPU quota)" + list)
       ->type_name("N");
+  command.add_flag("--pin", pin, "bind every thread to a CPU of its own");
   command
       .add_option("--isa", isa,
                   "kernels to force: scalar, avx2-base, avx2, avx512-base, avx512 (default: the best)" + list +
@@ -137,6 +139,7 @@ LoadOptions ModelFlags::load_options(const std::string& one_weights, const std::
     if (count.size() != 1) throw Error("--threads = " + one_threads + ": one number is needed");
     options.threads = static_cast<int>(count.front());
   }
+  options.pin = pin;
   if (!one_isa.empty()) require_isa(one_isa);
   options.isa = one_isa;
   options.progress = load_progress();

@@ -29,6 +29,7 @@ struct ModelFlags {
   std::string kv;
   std::string isa;
   std::string threads;
+  bool pin = false;
   std::int64_t context = 0;
 
   /// Registers MODEL, --draft, --context, --kv, and --weights, --threads, --isa with `lists` saying that they take

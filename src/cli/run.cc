@@ -130,8 +130,7 @@ std::string summary(const GenerateRequest& request, const GenerateResult& result
     line += "; seed " + std::to_string(result.randomness->seed) + ", accept " +
             std::string(accept_mode_name(result.randomness->mode));
   }
-  return line + "; " + model.isa() + ", " + std::to_string(model.threads()) +
-         (model.threads() == 1 ? " thread" : " threads") + ", weights " + model.weights_name();
+  return line + "; " + model.isa() + ", " + model.threads_text() + ", weights " + model.weights_name();
 }
 
 int run(const RunFlags& flags) {

@@ -1,26 +1,20 @@
 #include "engine/free_memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <string>
+
+#include "support/made_up_root.h"
 
 namespace drafthorse {
 namespace {
 
-/// A root folder with the kernel's files in it.
 class FreeMemory : public testing::Test {
  protected:
-  void SetUp() override { root_ = testing::TempDir() + "free_memory_" + std::to_string(getpid()); }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = root_ + path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  std::string root_;
+  void write(const std::string& path, const std::string& text) const { root_.write(path, text); }
+
+  MadeUpRoot root_;
 };
 
 TEST_F(FreeMemory, IsWhatTheMachineHasWithoutLimits) {
@@ -28,7 +22,7 @@ TEST_F(FreeMemory, IsWhatTheMachineHasWithoutLimits) {
   write("/proc/self/cgroup", "0::/user\n");
   write("/sys/fs/cgroup/user/memory.max", "max\n");
   write("/sys/fs/cgroup/user/memory.current", "7\n");
-  EXPECT_EQ(free_memory(root_), 500u * 1024);
+  EXPECT_EQ(free_memory(root_.path()), 500u * 1024);
 }
 
 TEST_F(FreeMemory, IsWhatTheTightestParentGroupLeaves) {
@@ -39,24 +33,24 @@ TEST_F(FreeMemory, IsWhatTheTightestParentGroupLeaves) {
   write("/sys/fs/cgroup/a/memory.max", "200000\n");
   write("/sys/fs/cgroup/a/memory.current", "150000\n");
   write("/sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 30000\n");
-  EXPECT_EQ(free_memory(root_), 80000u);
+  EXPECT_EQ(free_memory(root_.path()), 80000u);
 }
 
 TEST_F(FreeMemory, IsNothingWhenAGroupIsOverItsLimit) {
   write("/proc/self/cgroup", "0::/\n");
   write("/sys/fs/cgroup/memory.max", "1000\n");
   write("/sys/fs/cgroup/memory.current", "2000\n");
-  EXPECT_EQ(free_memory(root_), 0u);
+  EXPECT_EQ(free_memory(root_.path()), 0u);
 }
 
 TEST_F(FreeMemory, ReadsTheFirstVersionOfControlGroups) {
   write("/proc/self/cgroup", "5:cpu,memory:/job\n");
   write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n");
   write("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "400\n");
-  EXPECT_EQ(free_memory(root_), 600u);
+  EXPECT_EQ(free_memory(root_.path()), 600u);
 }
 
-TEST_F(FreeMemory, IsUnboundedWhereNothingIsKnown) { EXPECT_EQ(free_memory(root_), UINT64_MAX); }
+TEST_F(FreeMemory, IsUnboundedWhereNothingIsKnown) { EXPECT_EQ(free_memory(root_.path()), UINT64_MAX); }
 
 }  // namespace
 }  // namespace drafthorse

@@ -117,7 +117,8 @@ std::int64_t context_of(const TargetFiles& target, const LoadOptions& options) {
 }
 
 LoadedModel::LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options)
-    : LoadedModel(target, draft, options, std::make_unique<Machine>(options.threads, options.isa), nullptr) {}
+    : LoadedModel(target, draft, options, std::make_unique<Machine>(options.threads, options.isa, options.pin),
+                  nullptr) {}
 
 LoadedModel::LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options,
                          ExecContext& exec)
@@ -143,6 +144,11 @@ LoadedModel::LoadedModel(const TargetFiles& target, const DraftFiles* draft, con
     drafter_ = std::make_unique<DFlashDrafter>(*draft_);
   }
   weights_name_ = options.weights.type() ? options.weights.name() : prevailing_type(*target.tensors);
+}
+
+std::string LoadedModel::threads_text() const {
+  const std::string text = std::to_string(threads()) + (threads() == 1 ? " thread" : " threads");
+  return machine_ ? text + " (" + machine_->threads_reason() + ")" : text;
 }
 
 Generator LoadedModel::generator() {

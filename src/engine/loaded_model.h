@@ -45,7 +45,8 @@ struct LoadOptions {
   std::int64_t context = 0;            ///< positions a sequence may hold; 0: what the config says
   std::int64_t page_positions = 64;    ///< of the caches
   std::int64_t chunk = 512;            ///< largest number of rows a forward pass will be given, for the memory check
-  int threads = 0;                     ///< 0: as many as the process may use
+  int threads = 0;                     ///< 0: one a core, less under a quota
+  bool pin = false;                    ///< bind every thread to a CPU of its own
   std::string isa;                     ///< a name of runnable_isas(); empty: the best
   /// Told how far loading is: bytes packed, bytes in all. May be empty.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
@@ -61,7 +62,7 @@ class LoadedModel {
   /// `draft` outlive the model. Throws Error when the draft was not made for this target, when the context is longer
   /// than the target's, and, of kind kMemory, "needs X, Y free".
   LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options);
-  /// The same on a machine that outlives the model; options.threads and options.isa are not read.
+  /// The same on a machine that outlives the model; options.threads, pin and isa are not read.
   LoadedModel(const TargetFiles& target, const DraftFiles* draft, const LoadOptions& options, ExecContext& exec);
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;
@@ -72,6 +73,8 @@ class LoadedModel {
   ExecContext& exec() { return *exec_; }
   const char* isa() const { return exec_->kernels.name; }
   int threads() const { return exec_->pool.threads(); }
+  /// "2 threads (4 cores, a quota of 2 CPUs)", for people.
+  std::string threads_text() const;
   /// What continues texts on it. Borrows from the model.
   Generator generator();
   /// What is legal but doubtful, one line each, for the user.

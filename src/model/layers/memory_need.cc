@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/cpu_features.h"
+#include "base/cpu_budget.h"
 #include "ops/attention.h"
 
 namespace drafthorse {
@@ -26,7 +26,7 @@ MemoryNeed memory_need(const NetworkSize& size, std::int64_t rows) {
   const std::int64_t row_values = 4 * attention.hidden + 2 * attention.q_cols() + 2 * attention.kv_cols() +
                                   2 * size.intermediate + size.feature_width + 2 * widest + 256;
   const std::uint64_t plans = 2 * AttentionPlan::scratch_bytes(attention_shape(attention), rows, size.context,
-                                                               usable_cpus());  // full and sliding layers
+                                                               cpu_budget().concurrent());  // full and sliding layers
   return {.weights = size.linear_bytes + (norms + rope) * kFloat,
           .kv = as_count(size.layers * pages) * attention.kv.page_bytes(),
           .scratch = 2 * (as_count(rows * row_values) * kFloat + plans)};
