@@ -70,7 +70,8 @@ TEST(Run, TextIsAllThereIsOnStandardOutputAndOneLineSumsUp) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, run_json({"run", "-p", "def add(a, b):", "-n", "24"})["text"].get<std::string>());
   EXPECT_EQ(lines(result.err), 1) << result.err;
-  for (const char* part : {"24 tokens", "tokens/s", "depth 7", "drafted", "accepted", "1 thread (as asked),", "weights bf16"}) {
+  for (const char* part :
+       {"24 tokens", "tokens/s", "depth 7", "drafted", "accepted", "1 thread (as asked),", "weights bf16"}) {
     EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in " << result.err;
   }
 }
