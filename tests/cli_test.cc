@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -193,6 +194,7 @@ class Running {
     }
     process_ = ::fork();
     if (process_ == 0) {
+      std::signal(SIGINT, SIG_DFL);  // shells let what they start with & ignore it, and that is inherited
       ::dup2(in[0], 0);
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);
