@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
+#include "quant/packed_matrix.h"
 
 namespace {
 
@@ -37,14 +38,25 @@ std::vector<std::byte> make_file(std::span<const std::uint8_t> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::vector<std::byte> file = make_file({data, size});
   try {
-    const auto views = drafthorse::parse_safetensors(file, "fuzz");
+    const drafthorse::SafetensorsFile parsed = drafthorse::parse_safetensors(file, "fuzz");
     std::uint64_t total = 0;
     volatile std::uint8_t sink = 0;
-    for (const drafthorse::TensorView& view : views) {
+    const auto read = [&](std::span<const std::byte> bytes) {
+      for (const std::byte byte : bytes) sink = std::to_integer<std::uint8_t>(byte);
+      total += bytes.size();
+    };
+    for (const drafthorse::TensorView& view : parsed.tensors) {
+      if (view.packed) {
+        if (!view.bytes.empty()) std::abort();
+        continue;
+      }
       const auto expected = static_cast<std::uint64_t>(view.elements()) * drafthorse::element_bytes(view.type);
       if (view.bytes.size() != expected) std::abort();
-      for (const std::byte byte : view.bytes) sink = std::to_integer<std::uint8_t>(byte);
-      total += view.bytes.size();
+      read(view.bytes);
+    }
+    for (const drafthorse::PackedStack& stack : parsed.stacks) {
+      if (stack.bytes.size() != drafthorse::packed_bytes(stack.type, stack.rows(), stack.cols)) std::abort();
+      read(stack.bytes);
     }
     (void)sink;
     if (total > file.size()) std::abort();  // views never overlap

@@ -20,6 +20,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
   /// Empty for an empty file.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  /// Tells the kernel that `range` (inside bytes()) will be read soon and often.
+  void will_need(std::span<const std::byte> range) const;
   /// Tells the kernel that `range` (inside bytes()) was read for the last time: its clean pages may leave memory.
   void release(std::span<const std::byte> range) const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/config_rules.h"
+#include "checkpoint/packed_stacks.h"
 #include "checkpoint/shards.h"
 
 namespace drafthorse {
@@ -47,12 +49,14 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
   return as_text(file.subspan(kLengthBytes, static_cast<std::size_t>(length)));
 }
 
-void check_metadata(const Json& value, const std::string& source) {
-  if (value.is_null()) return;
+/// Checks the metadata and returns what it says about packed stacks, if anything.
+std::optional<std::string> packed_description(const Json& value, const std::string& source) {
+  if (value.is_null()) return std::nullopt;
   const JsonObject metadata(value, source, "__metadata__.");
   for (const auto& item : value.items()) {
     if (!item.value().is_string()) metadata.fail(item.key(), "must be a string");
   }
+  return metadata.string(std::string(kPackedKey));
 }
 
 ElementType parse_element_type(const JsonObject& entry) {
@@ -143,7 +147,12 @@ class SafetensorsSource final : public TensorSource {
   /// Opens `file` and adds its tensors. Throws Error for a name that another file has already brought.
   void add(const std::string& file) {
     const auto mapped = std::make_shared<const MappedFile>(file);
-    for (TensorView& view : parse_safetensors(mapped->bytes(), file)) {
+    SafetensorsFile parsed = parse_safetensors(mapped->bytes(), file);
+    for (PackedStack& stack : parsed.stacks) {
+      stack.file = mapped.get();
+      stacks_.push_back(std::move(stack));
+    }
+    for (TensorView& view : parsed.tensors) {
       view.file = mapped.get();
       const auto [at, fresh] = tensors_.try_emplace(view.name, std::move(view));
       if (!fresh) {
@@ -175,24 +184,27 @@ class SafetensorsSource final : public TensorSource {
     for (const auto& item : tensors_) all.push_back(item.first);
     return all;
   }
+  std::span<const PackedStack> stacks() const override { return stacks_; }
   const std::string& path() const override { return path_; }
 
  private:
   std::string path_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<PackedStack> stacks_;
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 
 }  // namespace
 
-std::vector<TensorView> parse_safetensors(std::span<const std::byte> file, const std::string& source) {
+SafetensorsFile parse_safetensors(std::span<const std::byte> file, const std::string& source) {
   const std::string_view text = header_text(file, source);
   const Json header = parse_json(text, source);
   if (!header.is_object()) throw Error(source + ": the header is not a JSON object but " + brief(header));
   std::vector<Entry> entries;
+  std::optional<std::string> packed;
   for (const auto& item : header.items()) {
     if (item.key() == "__metadata__") {
-      check_metadata(item.value(), source);
+      packed = packed_description(item.value(), source);
     } else {
       entries.push_back(parse_entry(item.key(), item.value(), source));
     }
@@ -202,14 +214,15 @@ std::vector<TensorView> parse_safetensors(std::span<const std::byte> file, const
   });
   const auto data = file.subspan(kLengthBytes + text.size());
   check_layout(entries, data.size(), source);
-  std::vector<TensorView> views;
-  views.reserve(entries.size());
+  SafetensorsFile result;
+  result.tensors.reserve(entries.size());
   for (Entry& entry : entries) {
     entry.view.bytes =
         data.subspan(static_cast<std::size_t>(entry.begin), static_cast<std::size_t>(entry.end - entry.begin));
-    views.push_back(std::move(entry.view));
+    result.tensors.push_back(std::move(entry.view));
   }
-  return views;
+  if (packed) result.stacks = take_packed_stacks(*packed, file, source, result.tensors);
+  return result;
 }
 
 std::unique_ptr<TensorSource> open_safetensors(const std::string& path) {

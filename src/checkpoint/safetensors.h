@@ -19,8 +19,13 @@ namespace drafthorse {
 /// the tensor, the expected and the actual bytes; missing shards and tensors are all listed in one error.
 std::unique_ptr<TensorSource> open_safetensors(const std::string& path);
 
-/// The tensors of one safetensors file held in `file`, in the order of their bytes; `source` names it in errors. The
-/// views borrow from `file` and have no MappedFile. Makes every check that concerns a single file.
-std::vector<TensorView> parse_safetensors(std::span<const std::byte> file, const std::string& source);
+/// What one safetensors file holds.
+struct SafetensorsFile {
+  std::vector<TensorView> tensors;  ///< in the order of their bytes; packed ones last
+  std::vector<PackedStack> stacks;
+};
+/// Reads the file held in `file`; `source` names it in errors. The views borrow from `file` and have no MappedFile.
+/// Makes every check that concerns a single file.
+SafetensorsFile parse_safetensors(std::span<const std::byte> file, const std::string& source);
 
 }  // namespace drafthorse

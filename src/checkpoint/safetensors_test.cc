@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<TensorView> parse(const std::string& file) {
-  return parse_safetensors(std::as_bytes(std::span(file.data(), file.size())), "w.safetensors");
+  return parse_safetensors(std::as_bytes(std::span(file.data(), file.size())), "w.safetensors").tensors;
 }
 
 /// Expects that a file of this header and `data` zero bytes is refused with all of `parts` in the message.

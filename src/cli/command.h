@@ -25,6 +25,7 @@ Command add_run_command(CLI::App& program);
 Command add_verify_command(CLI::App& program);
 Command add_score_command(CLI::App& program);
 Command add_inspect_command(CLI::App& program);
+Command add_quantize_command(CLI::App& program);
 Command add_tokenize_command(CLI::App& program);
 Command add_bench_command(CLI::App& program);
 

@@ -142,7 +142,7 @@ LoadOptions ModelFlags::load_options(const std::string& one_weights, const std::
   options.pin = pin;
   if (!one_isa.empty()) require_isa(one_isa);
   options.isa = one_isa;
-  options.progress = load_progress();
+  options.progress = load_progress("loading");
   return options;
 }
 

@@ -21,11 +21,24 @@ void print_tensors(const TensorSource& source) {
   std::printf("  tensors:\n");
   for (const std::string& name : names) {
     const TensorView& tensor = *source.find(name);
-    const std::string type(element_name(tensor.type));
+    const std::string type = tensor.type_text();
     std::printf("    %-60s %-5s %-18s %s\n", printable(name).c_str(), type.c_str(), shape_text(tensor.shape).c_str(),
-                bytes_text(tensor.bytes.size()).c_str());
-    by_type[type] += tensor.bytes.size();
-    total += tensor.bytes.size();
+                bytes_text(tensor.stored_bytes()).c_str());
+    by_type[type] += tensor.stored_bytes();
+    total += tensor.stored_bytes();
+  }
+  // A head that is the embedding table too is there twice: as rows to look up, listed above, and in kernel order.
+  for (const PackedStack& stack : source.stacks()) {
+    for (const StackPart& part : stack.parts) {
+      const TensorView* plain = source.find(part.name);
+      if (plain == nullptr || plain->packed) continue;
+      const TensorView packed{.name = part.name, .shape = {part.rows, stack.cols}, .bytes = {}, .packed = stack.type};
+      std::printf("    %-60s %-5s %-18s %s, in kernel order\n", printable(part.name).c_str(),
+                  packed.type_text().c_str(), shape_text(packed.shape).c_str(),
+                  bytes_text(packed.stored_bytes()).c_str());
+      by_type[packed.type_text()] += packed.stored_bytes();
+      total += packed.stored_bytes();
+    }
   }
   std::printf("  %zu tensors, %s:", names.size(), bytes_text(total).c_str());
   for (const auto& [type, bytes] : by_type) std::printf(" %s %s", type.c_str(), bytes_text(bytes).c_str());
@@ -82,6 +95,7 @@ void print_target(const TargetFiles& files) {
   std::printf("%s\n", files.stop_ids.empty() ? " none" : "");
   print_tokenizer(files);
   for (const char* weights : {"file", "q8_0"}) {
+    if (!files.tensors->stacks().empty() && weights != std::string_view("file")) break;  // packed for good
     LoadOptions options;
     options.weights = WeightsChoice::parse(weights);
     print_need(weights, plan_memory(files, nullptr, options).target, config.max_position_embeddings);
@@ -106,15 +120,6 @@ void print_draft(const DraftFiles& files) {
   print_tensors(*files.tensors);
 }
 
-/// Whether the config in `folder` says that it is a draft: it names what only drafts have.
-bool is_draft(const std::string& folder) {
-  const ModelFolder files = open_model_folder(folder);
-  const Json json = read_json_file(files.config);
-  const JsonObject config(json, files.config);
-  const bool block = config.has("block_size") || config.has("dflash_config");
-  return block || config.has("target_layer_ids") || config.has("mask_token_id");
-}
-
 int inspect(const std::vector<std::string>& paths) {
   std::unique_ptr<TargetFiles> target;
   std::vector<DraftFiles> drafts;
@@ -124,7 +129,7 @@ int inspect(const std::vector<std::string>& paths) {
       const auto source = open_safetensors(path);
       std::printf("%s: tensors\n", path.c_str());
       print_tensors(*source);
-    } else if (is_draft(path)) {
+    } else if (is_draft_folder(path)) {
       drafts.push_back(open_draft(path));
       print_draft(drafts.back());
     } else {

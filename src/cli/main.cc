@@ -37,7 +37,8 @@ int run_program(int argc, char** argv) {
       "Every command explains itself: drafthorse run --help");
   const std::vector<Command> commands = {add_run_command(program),      add_verify_command(program),
                                          add_score_command(program),    add_inspect_command(program),
-                                         add_tokenize_command(program), add_bench_command(program)};
+                                         add_quantize_command(program), add_tokenize_command(program),
+                                         add_bench_command(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version

@@ -1,8 +1,8 @@
 #include "engine/loaded_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -25,18 +25,18 @@ ModelOptions model_options(const LoadOptions& options) {
 
 /// The type most bytes of the file's matrices have.
 std::string prevailing_type(const TensorSource& tensors) {
-  std::array<std::uint64_t, 16> bytes{};
+  std::map<WeightType, std::uint64_t> bytes;
   for (const std::string& name : tensors.names()) {
     const TensorView& tensor = *tensors.find(name);
-    if (tensor.shape.size() == 2 && is_float(tensor.type)) {
-      bytes[static_cast<std::size_t>(natural_weight_type(tensor.type))] += tensor.bytes.size();
+    if (tensor.packed) {
+      bytes[*tensor.packed] += tensor.stored_bytes();
+    } else if (tensor.shape.size() == 2 && is_float(tensor.type)) {
+      bytes[natural_weight_type(tensor.type)] += tensor.stored_bytes();
     }
   }
-  WeightType best = WeightType::kF32;
-  for (const WeightType type : {WeightType::kF16, WeightType::kBF16}) {
-    if (bytes[static_cast<std::size_t>(type)] > bytes[static_cast<std::size_t>(best)]) best = type;
-  }
-  return std::string(weight_name(best));
+  const auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return std::string(weight_name(most == bytes.end() ? WeightType::kF32 : most->first));
 }
 
 std::uint64_t sum(const MemoryNeed& need) { return need.weights + need.kv + need.scratch; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "checkpoint/safetensors.h"
 
 namespace drafthorse {
@@ -24,6 +25,14 @@ TargetFiles open_target(const std::string& path) {
   std::sort(files.stop_ids.begin(), files.stop_ids.end());
   files.stop_ids.erase(std::unique(files.stop_ids.begin(), files.stop_ids.end()), files.stop_ids.end());
   return files;
+}
+
+bool is_draft_folder(const std::string& path) {
+  const ModelFolder folder = open_model_folder(path);
+  const Json json = read_json_file(folder.config);
+  const JsonObject config(json, folder.config);
+  const bool block = config.has("block_size") || config.has("dflash_config");
+  return block || config.has("target_layer_ids") || config.has("mask_token_id");
 }
 
 DraftFiles open_draft(const std::string& path) {

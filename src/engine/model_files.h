@@ -36,6 +36,8 @@ struct DraftFiles {
   std::unique_ptr<TensorSource> tensors;
 };
 
+/// Whether the config in `path` says that it is a draft: it names what only drafts have. Throws as open_draft.
+bool is_draft_folder(const std::string& path);
 /// Throws Error naming file, key and value for anything that is missing or wrong.
 TargetFiles open_target(const std::string& path);
 DraftFiles open_draft(const std::string& path);

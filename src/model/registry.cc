@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "model/arch/dflash.h"
 #include "model/arch/qwen.h"
+#include "model/layers/linear_spec.h"
 
 namespace drafthorse {
 namespace {
@@ -29,6 +30,20 @@ MemoryNeed draft_memory(const TensorSource& tensors, const DraftConfig& config, 
                         const ModelOptions& options, std::int64_t rows) {
   require_known_network(config);
   return dflash_memory(tensors, config, target, options, rows);
+}
+
+LinearInventory target_linears(const TensorSource& tensors, const TargetConfig& config) {
+  switch (config.family) {
+    case TargetFamily::kQwen2:
+    case TargetFamily::kQwen3:
+      return qwen_linears(tensors, config);
+  }
+  throw InternalError("target family without a network");
+}
+
+LinearInventory draft_linears(const TensorSource& tensors, const DraftConfig& config) {
+  require_known_network(config);
+  return dflash_linears(tensors, config);
 }
 
 std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,

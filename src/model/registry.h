@@ -16,6 +16,8 @@
 
 namespace drafthorse {
 
+struct LinearInventory;
+
 /// How a model is held in memory.
 struct ModelOptions {
   std::optional<WeightType> weights;  ///< of every linear layer and the head; none: each tensor as the file has it
@@ -36,6 +38,11 @@ MemoryNeed target_memory(const TensorSource& tensors, const TargetConfig& config
                          std::int64_t rows);
 MemoryNeed draft_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
                         const ModelOptions& options, std::int64_t rows);
+
+/// The linear layers of a file, as load_target and load_draft would ask for them. Throws their Errors about names, not
+/// about shapes and values.
+LinearInventory target_linears(const TensorSource& tensors, const TargetConfig& config);
+LinearInventory draft_linears(const TensorSource& tensors, const DraftConfig& config);
 
 /// Builds the network of config.architecture from its tensors. Every tensor that is missing, has a wrong shape, or is
 /// left over is an Error naming file and tensor. `tensors` and `exec` outlive the model (embedding rows are read from

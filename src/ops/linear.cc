@@ -28,7 +28,7 @@ void linear(const PackedMatrix& weight, const PackedRows& x, Rows y, const ExecC
   // lock-step, medians: bf16 32.8 / 34.9 / 39.2 ms, q8_0 20.1 / 20.5 / 25.3 ms (2 cores of AMD Zen 4, table avx512).
   exec.pool.parallel_for(weight.tiles(), [&](std::int64_t tile, int) {
     exec.kernels.linear({.type = weight.type,
-                         .weights = weight.data.data(),
+                         .weights = weight.stream(),
                          .tile_bytes = weight.tile_bytes(),
                          .groups = weight.groups(),
                          .tiles = &tile,

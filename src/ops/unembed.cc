@@ -69,7 +69,7 @@ void unembed(const PackedMatrix& head, const PackedRows& hidden, const UnembedTa
     // The range is a small matrix of its own.
     for (std::int64_t tile = 0; tile < last_tile - first_tile; ++tile) {
       exec.kernels.linear({.type = head.type,
-                           .weights = head.data.data() + static_cast<std::size_t>(first_tile) * head.tile_bytes(),
+                           .weights = head.stream() + static_cast<std::size_t>(first_tile) * head.tile_bytes(),
                            .tile_bytes = head.tile_bytes(),
                            .groups = head.groups(),
                            .tiles = &tile,

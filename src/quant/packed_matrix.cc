@@ -220,13 +220,18 @@ WeightType natural_weight_type(ElementType type) {
   return WeightType::kF32;
 }
 
+std::uint64_t packed_bytes(WeightType type, std::int64_t rows, std::int64_t cols) {
+  return static_cast<std::uint64_t>((rows + kTileRows - 1) / kTileRows) *
+         static_cast<std::uint64_t>(padded_groups(type, cols)) * group_bytes(type);
+}
+
 PackedMatrix packed_matrix(WeightType type, std::int64_t rows, std::int64_t cols) {
   DRAFTHORSE_CHECK(rows >= 1 && cols >= 1, "a packed matrix of " << rows << " x " << cols);
   PackedMatrix matrix;
   matrix.type = type;
   matrix.rows = rows;
   matrix.cols = cols;
-  matrix.data = AlignedBuffer(static_cast<std::size_t>(matrix.tiles()) * matrix.tile_bytes());
+  matrix.data = AlignedBuffer(static_cast<std::size_t>(packed_bytes(type, rows, cols)));
   return matrix;
 }
 
@@ -296,7 +301,7 @@ float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col) {
   DRAFTHORSE_CHECK(0 <= row && row < matrix.tiles() * kTileRows && 0 <= col && col < matrix.groups() * kGroup);
   const std::int64_t block_cols = block_groups(matrix.type) * kGroup;
   const std::byte* block =
-      matrix.data.data() + static_cast<std::size_t>(row / kTileRows) * matrix.tile_bytes() +
+      matrix.stream() + static_cast<std::size_t>(row / kTileRows) * matrix.tile_bytes() +
       static_cast<std::size_t>(col / block_cols * block_groups(matrix.type)) * group_bytes(matrix.type);
   const std::int64_t r = row % kTileRows;
   const std::int64_t k = col % block_cols;

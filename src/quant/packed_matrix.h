@@ -24,13 +24,18 @@ struct PackedMatrix {
   WeightType type = WeightType::kF32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  AlignedBuffer data;
-  AlignedBuffer bias;  ///< f32, padded with zeros to whole tiles; empty = none
+  AlignedBuffer data;                   ///< the stream; empty when it is borrowed
+  std::span<const std::byte> borrowed;  ///< the stream where it belongs to a mapped file, which outlives the matrix
+  AlignedBuffer bias;                   ///< f32, padded with zeros to whole tiles; empty = none
 
   std::int64_t tiles() const { return (rows + kTileRows - 1) / kTileRows; }
   std::int64_t groups() const { return padded_groups(type, cols); }
   std::size_t tile_bytes() const { return static_cast<std::size_t>(groups()) * group_bytes(type); }
+  const std::byte* stream() const { return borrowed.empty() ? data.data() : borrowed.data(); }
 };
+
+/// Bytes of the stream of a [rows, cols] matrix, for sizes up to 2^40 elements.
+std::uint64_t packed_bytes(WeightType type, std::int64_t rows, std::int64_t cols);
 
 /// A row-major matrix in a file: `bytes` holds rows x cols elements of a float type, any alignment.
 struct StoredMatrix {

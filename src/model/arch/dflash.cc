@@ -205,6 +205,12 @@ std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const Draft
   return model;
 }
 
+LinearInventory dflash_linears(const TensorSource& tensors, const DraftConfig& config) {
+  const ModelOptions options;
+  const DflashLayout layout(tensors, config, options, 0);
+  return {.linears = layout.linears(tensors), .also_plain = {}, .unused = {}};
+}
+
 MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
                          const ModelOptions& options, std::int64_t rows) {
   const DflashLayout layout(tensors, config, options,

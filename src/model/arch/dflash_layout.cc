@@ -1,6 +1,7 @@
 #include "model/arch/dflash_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "model/layers/context_attention.h"
@@ -52,15 +53,21 @@ LinearSpec DflashLayout::fc() const {
                    std::to_string(config.hidden_size)};
 }
 
-std::uint64_t DflashLayout::linear_bytes(const TensorSource& tensors) const {
-  std::uint64_t sum = held_bytes(fc(), tensors, options);
+std::vector<LinearSpec> DflashLayout::linears(const TensorSource& tensors) const {
+  std::vector<LinearSpec> all = {fc()};
   for (int i = 0; i < config.num_hidden_layers; ++i) {
-    const ContextAttention::Specs specs =
+    ContextAttention::Specs specs =
         ContextAttention::specs(tensors, attention_module(i), attention(), attention_owner(i));
-    for (const LinearSpec* spec : {&specs.q, &specs.kv, &specs.o}) sum += held_bytes(*spec, tensors, options);
-    if (specs.gate) sum += held_bytes(*specs.gate, tensors, options);
-    for (const LinearSpec& spec : mlp(i)) sum += held_bytes(spec, tensors, options);
+    for (LinearSpec* spec : {&specs.q, &specs.kv, &specs.o}) all.push_back(std::move(*spec));
+    if (specs.gate) all.push_back(std::move(*specs.gate));
+    for (LinearSpec& spec : mlp(i)) all.push_back(std::move(spec));
   }
+  return all;
+}
+
+std::uint64_t DflashLayout::linear_bytes(const TensorSource& tensors) const {
+  std::uint64_t sum = 0;
+  for (const LinearSpec& spec : linears(tensors)) sum += held_bytes(spec, tensors, options);
   return sum;
 }
 

@@ -39,7 +39,9 @@ struct DflashLayout {
   std::string attention_owner(int layer) const;
   std::string norm_owner(int layer) const;
 
-  /// Packed bytes of all linear layers.
+  /// Every linear layer.
+  std::vector<LinearSpec> linears(const TensorSource& tensors) const;
+  /// Packed bytes of them all.
   std::uint64_t linear_bytes(const TensorSource& tensors) const;
 
  private:

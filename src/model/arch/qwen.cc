@@ -228,6 +228,14 @@ std::unique_ptr<Model> load_qwen(const TensorSource& tensors, const TargetConfig
   return model;
 }
 
+LinearInventory qwen_linears(const TensorSource& tensors, const TargetConfig& config) {
+  const ModelOptions options;
+  const QwenLayout layout(tensors, config, options);
+  LinearInventory inventory{.linears = layout.linears(), .also_plain = {layout.names.embedding()}, .unused = {}};
+  if (!layout.head.ignored.empty()) inventory.unused.insert(layout.head.ignored);
+  return inventory;
+}
+
 MemoryNeed qwen_memory(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
                        std::int64_t rows) {
   const QwenLayout layout(tensors, config, options);

@@ -8,8 +8,6 @@
 namespace drafthorse {
 namespace {
 
-std::int64_t total_rows(const LinearPart& part) { return part.total == 0 ? part.rows : part.total; }
-
 std::uint64_t padded_rows(const LinearSpec& spec) {
   return static_cast<std::uint64_t>((spec.rows() + kTileRows - 1) / kTileRows * kTileRows);
 }
@@ -33,13 +31,8 @@ void require_finite(std::span<const float> values, const TensorView& view, const
 
 }  // namespace
 
-std::int64_t LinearSpec::rows() const {
-  std::int64_t sum = 0;
-  for (const LinearPart& part : parts) sum += part.rows;
-  return sum;
-}
-
 WeightType held_type(const LinearSpec& spec, const TensorSource& tensors, const ModelOptions& options) {
+  if (const PackedStack* stack = tensors.find_stack(spec.stack_parts())) return stack->type;
   if (options.weights.has_value()) return *options.weights;
   std::optional<WeightType> common;
   for (const LinearPart& part : spec.parts) {
@@ -68,7 +61,7 @@ const TensorView& WeightLoader::require(const std::string& name, const std::vect
   }
   used_.insert(name);
   if (!is_float(view->type)) {
-    throw Error(place(*view, tensors_) + ": element type " + std::string(element_name(view->type)) +
+    throw Error(place(*view, tensors_) + ": element type " + view->type_text() +
                 " where a float type is expected: " + owner);
   }
   return tensors_.require(name, shape);
@@ -82,7 +75,7 @@ AlignedBuffer WeightLoader::stacked_bias(const LinearSpec& spec) {
     const std::string name = part.module + ".bias";
     // Where a bias is optional, a stacked neighbour without one has zeros.
     if (spec.bias == BiasRule::kRequired || tensors_.has(name)) {
-      const TensorView& view = require(name, {total_rows(part)}, spec.owner);
+      const TensorView& view = require(name, {part.total_rows()}, spec.owner);
       float* out = bias.as<float>() + row;
       to_float(view.type, view.bytes.data() + static_cast<std::size_t>(part.first) * element_bytes(view.type),
                static_cast<std::size_t>(part.rows), out);
@@ -98,7 +91,12 @@ void WeightLoader::require_stackable(const LinearSpec& spec) const {
   const TensorView* other = nullptr;
   for (const LinearPart& part : spec.parts) {
     const TensorView* view = tensors_.find(part.module + ".weight");
-    if (view != nullptr) (is_float(view->type) ? plain : other) = view;
+    if (view == nullptr) continue;
+    if (view->packed) {
+      throw Error(place(*view, tensors_) + ": is packed in another stack than this version reads; make the folder " +
+                  "again with: drafthorse quantize");
+    }
+    (is_float(view->type) ? plain : other) = view;
   }
   if (plain == nullptr || other == nullptr) return;
   throw Error(place(*other, tensors_) + ": element type " + std::string(element_name(other->type)) +
@@ -106,13 +104,41 @@ void WeightLoader::require_stackable(const LinearSpec& spec) const {
               ": " + spec.owner);
 }
 
+PackedMatrix WeightLoader::borrowed(const LinearSpec& spec, const PackedStack& stack) {
+  const std::string where = stack.file->path() + ": " + tensor_text(stack.parts.front().name);
+  if (stack.cols != spec.cols) {
+    throw Error(where + ": width " + std::to_string(stack.cols) + " where the config asks for " +
+                std::to_string(spec.cols) + ": " + spec.owner);
+  }
+  if (options_.weights.value_or(stack.type) != stack.type) {
+    throw Error("--weights " + std::string(weight_name(*options_.weights)) + ": " + where + " is packed as " +
+                std::string(weight_name(stack.type)) + "; leave --weights out, or load the folder it was made from");
+  }
+  for (const StackPart& part : stack.parts) used_.insert(part.name);
+  PackedMatrix matrix{.type = stack.type,
+                      .rows = spec.rows(),
+                      .cols = spec.cols,
+                      .data = {},
+                      .borrowed = stack.bytes,
+                      .bias = stacked_bias(spec)};
+  stack.file->will_need(stack.bytes);
+  report(matrix);
+  return matrix;
+}
+
+void WeightLoader::report(const PackedMatrix& matrix) {
+  packed_ += matrix.data.size() + matrix.borrowed.size() + matrix.bias.size();
+  if (options_.progress) options_.progress(packed_, total_);
+}
+
 PackedMatrix WeightLoader::linear(const LinearSpec& spec) {
+  if (const PackedStack* stack = tensors_.find_stack(spec.stack_parts())) return borrowed(spec, *stack);
   require_stackable(spec);
   std::vector<StoredMatrix> parts;
   std::vector<const TensorView*> views;
   std::string name;
   for (const LinearPart& part : spec.parts) {
-    const TensorView& view = require(part.module + ".weight", {total_rows(part), spec.cols}, spec.owner);
+    const TensorView& view = require(part.module + ".weight", {part.total_rows(), spec.cols}, spec.owner);
     const std::size_t row_bytes = static_cast<std::size_t>(spec.cols) * element_bytes(view.type);
     views.push_back(&view);
     parts.push_back({view.type, part.rows, spec.cols,
@@ -128,8 +154,7 @@ PackedMatrix WeightLoader::linear(const LinearSpec& spec) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (views[i]->file != nullptr) views[i]->file->release(parts[i].bytes);
   }
-  packed_ += matrix.data.size() + matrix.bias.size();
-  if (options_.progress) options_.progress(packed_, total_);
+  report(matrix);
   return matrix;
 }
 

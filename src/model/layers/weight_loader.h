@@ -7,34 +7,13 @@
 #include <vector>
 
 #include "checkpoint/tensor_source.h"
+#include "model/layers/linear_spec.h"
 #include "model/registry.h"
 #include "ops/exec_context.h"
 #include "quant/packed_matrix.h"
 #include "tensor/aligned_buffer.h"
 
 namespace drafthorse {
-
-/// Whether the modules of a linear layer have a ".bias". A bias that is there and not wanted is left over and refused
-/// as such.
-enum class BiasRule : std::uint8_t { kNone, kRequired, kOptional };
-
-/// Rows [first, first + rows) of the [total, cols] tensor "<module>.weight" (and of "<module>.bias").
-struct LinearPart {
-  std::string module;
-  std::int64_t rows = 0;
-  std::int64_t first = 0;
-  std::int64_t total = 0;  ///< 0: `rows`
-};
-
-/// A linear layer as the file holds it: parts with equal inputs, stacked in order. Stacking changes no value.
-struct LinearSpec {
-  std::vector<LinearPart> parts;
-  std::int64_t cols = 0;
-  BiasRule bias = BiasRule::kNone;
-  std::string owner;  ///< for messages: "the attention of layer 3 needs q_proj, k_proj, .."
-
-  std::int64_t rows() const;
-};
 
 /// The type a layer is held in: the one asked for, else the file's, and float32 when stacked parts differ (exact for
 /// all of them).
@@ -50,6 +29,7 @@ class WeightLoader {
       : tensors_(tensors), options_(options), total_(total), exec_(exec) {}
 
   /// Throws Error naming file, tensor and `spec.owner` when a part is missing, has a wrong shape, or cannot be packed.
+  /// What the file holds in kernel order is borrowed from it.
   PackedMatrix linear(const LinearSpec& spec);
   /// A vector of `size` values as float32 ("<module>.weight" of a norm). Throws Error as above, also for values that
   /// are not finite.
@@ -66,6 +46,8 @@ class WeightLoader {
   /// Parts of one layer are all of a float type, or all of another.
   void require_stackable(const LinearSpec& spec) const;
   AlignedBuffer stacked_bias(const LinearSpec& spec);
+  PackedMatrix borrowed(const LinearSpec& spec, const PackedStack& stack);
+  void report(const PackedMatrix& matrix);
 
   const TensorSource& tensors_;
   const ModelOptions& options_;
