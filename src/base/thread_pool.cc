@@ -82,6 +82,7 @@ std::uint32_t ThreadPool::spin_for_change(std::uint32_t seen) const {
 void ThreadPool::work(int thread, int cpu) {
   pin_to(cpu);
   const FloatEnv environment;
+  std::uint64_t last = 0;
   for (std::uint32_t seen = 0;;) {
     std::uint32_t now = spins_ ? spin_for_change(seen) : generation_.load(std::memory_order_acquire);
     if (now == seen) {
@@ -90,9 +91,20 @@ void ThreadPool::work(int thread, int cpu) {
     }
     if (stop_.load()) return;
     seen = now;
+    if (!enter(last)) continue;
     call_guarded(thread);
-    running_.fetch_sub(1, std::memory_order_release);
+    region_.fetch_sub(Region::kInside, std::memory_order_release);
   }
+}
+
+bool ThreadPool::enter(std::uint64_t& last) {
+  std::uint64_t region = region_.load(std::memory_order_relaxed);
+  do {
+    if ((region & Region::kClosed) != 0 || Region::number(region) == last) return false;
+  } while (!region_.compare_exchange_weak(region, region + Region::kCame + Region::kInside, std::memory_order_acquire,
+                                          std::memory_order_relaxed));
+  last = Region::number(region);
+  return true;
 }
 
 void ThreadPool::call_guarded(int thread) {
@@ -109,16 +121,24 @@ void ThreadPool::run_here(void (*call)(void*, int), void* body) {
   call(body, 0);
 }
 
-void ThreadPool::run_erased(void (*call)(void*, int), void* body) {
+void ThreadPool::run_erased(Team team, void (*call)(void*, int), void* body) {
   if (workers_.empty()) return run_here(call, body);
   const FloatEnv environment;
   call_ = call;
   body_ = body;
-  running_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
+  // Open before the workers are told: whoever hears of it may come.
+  const std::uint64_t number = Region::number(region_.load(std::memory_order_relaxed)) + 1;
+  region_.store(number << 32, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   call_guarded(0);
-  spin_until(spins_before_yield_, [&] { return running_.load(std::memory_order_acquire) == 0; });
+  if (team == Team::kEveryThread) {
+    spin_until(spins_before_yield_,
+               [&] { return Region::came(region_.load(std::memory_order_relaxed)) == workers_.size(); });
+  }
+  // Nothing is left to do for a worker that another process keeps from its CPU, for milliseconds perhaps.
+  region_.fetch_or(Region::kClosed, std::memory_order_relaxed);
+  spin_until(spins_before_yield_, [&] { return Region::inside(region_.load(std::memory_order_acquire)) == 0; });
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

@@ -17,7 +17,8 @@ struct CpuBudget;
 
 /// A fixed team of threads for short parallel regions. The caller is thread 0. Workers spin for a while after a region,
 /// so that the next one starts within a microsecond while tokens are generated, and sleep when nothing comes; with more
-/// threads than CPUs nobody spins. Results must not depend on which thread does a task. Every thread runs regions under
+/// threads than CPUs nobody spins. A worker that has no CPU when tasks come is not waited for: the others do them.
+/// Results must not depend on which thread does a task. Every thread runs regions under
 /// FloatEnv. Not re-entrant; one caller at a time.
 class ThreadPool {
  public:
@@ -36,7 +37,7 @@ class ThreadPool {
   /// a body that uses barrier() must not throw.
   template <typename Body>
   void run(Body&& body) {
-    run_erased([](void* b, int thread) { (*static_cast<std::remove_reference_t<Body>*>(b))(thread); }, &body);
+    run_on(Team::kEveryThread, body);
   }
 
   /// Calls body(task, thread) once for every task in [0, tasks). Each thread starts on its own contiguous share and
@@ -51,9 +52,10 @@ class ThreadPool {
       return;
     }
     start_shares(tasks);
-    run([&](int thread) {
+    auto share = [&](int thread) {
       for (std::int64_t task; (task = next_task(thread)) >= 0;) body(task, thread);
-    });
+    };
+    run_on(Team::kWhoComes, share);
   }
 
   /// Inside run(): returns once every thread has come here.
@@ -65,6 +67,30 @@ class ThreadPool {
     std::int64_t end = 0;
   };
 
+  /// Who must have called a region's body before it ends.
+  enum class Team : std::uint8_t {
+    kEveryThread,
+    kWhoComes,  ///< the caller, and the workers that came before it was done
+  };
+
+  /// What is known of a region in one word: its number, whether workers may still come, how many came, how many of them
+  /// have not left.
+  struct Region {
+    static constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
+    static constexpr std::uint64_t kCame = std::uint64_t{1} << 16;
+    static constexpr std::uint64_t kInside = 1;
+    static std::uint64_t number(std::uint64_t region) { return region >> 32; }
+    static std::uint64_t inside(std::uint64_t region) { return region & 0xffff; }
+    static std::uint64_t came(std::uint64_t region) { return region >> 16 & 0x7fff; }
+  };
+
+  template <typename Body>
+  void run_on(Team team, Body& body) {
+    run_erased(
+        team, [](void* b, int thread) { (*static_cast<std::remove_reference_t<Body>*>(b))(thread); },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
   template <typename Body>
   void run_alone(Body&& body) {
     auto call = [&](int) { body(); };
@@ -72,7 +98,9 @@ class ThreadPool {
   }
 
   std::uint32_t spin_for_change(std::uint32_t seen) const;
-  void run_erased(void (*call)(void*, int), void* body);
+  /// Takes a worker into the open region, unless it was there already: `last` is the number of the one it was in last.
+  bool enter(std::uint64_t& last);
+  void run_erased(Team team, void (*call)(void*, int), void* body);
   void run_here(void (*call)(void*, int), void* body);
   void start_shares(std::int64_t tasks);
   std::int64_t next_task(int thread);
@@ -84,7 +112,7 @@ class ThreadPool {
   const bool pinned_;
   cpu_set_t affinity_before_ = {};  // of the thread that made the pool
   alignas(64) std::atomic<std::uint32_t> generation_{0};
-  alignas(64) std::atomic<std::uint32_t> running_{0};
+  alignas(64) std::atomic<std::uint64_t> region_{Region::kClosed};
   alignas(64) std::atomic<std::uint32_t> barrier_count_{0};
   std::atomic<std::uint32_t> barrier_phase_{0};
   void (*call_)(void*, int) = nullptr;

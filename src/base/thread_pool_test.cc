@@ -36,6 +36,20 @@ TEST_P(ThreadPoolTest, EveryThreadEntersARegion) {
   }
 }
 
+// A worker may miss a region whose tasks others did. It must neither come late into the next one twice nor miss a
+// region that needs everybody.
+TEST_P(ThreadPoolTest, ShortRegionsOfBothKindsInTurnLoseAndRepeatNothing) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 3000; ++round) {
+    std::atomic<int> tasks{0};
+    for (int i = 0; i < round % 4; ++i) pool.parallel_for(2, [&](std::int64_t, int) { ++tasks; });
+    ASSERT_EQ(tasks.load(), 2 * (round % 4));
+    std::vector<int> entered(static_cast<std::size_t>(GetParam()), 0);
+    pool.run([&](int thread) { ++entered[static_cast<std::size_t>(thread)]; });
+    ASSERT_EQ(entered, std::vector<int>(static_cast<std::size_t>(GetParam()), 1));
+  }
+}
+
 TEST_P(ThreadPoolTest, ABarrierSeparatesPhases) {
   ThreadPool pool(GetParam());
   std::vector<int> first(static_cast<std::size_t>(GetParam()));

@@ -87,6 +87,17 @@ void ModelFlags::add_to(CLI::App& command, bool lists) {
   const std::string list = lists ? " (a comma list: each in turn)" : "";
   command.add_option("MODEL", model, "folder of the target model (default: the demonstration pair)")->type_name("DIR");
   command.add_option("--draft", drafts, "folder of the draft model")->type_name("DIR")->allow_extra_args(false);
+  command
+      .add_option(
+          "--draft-vocab", draft_vocab,
+          "ids the draft can name: all, file (draft_vocab.json of the draft), or the N commonest (default: file "
+          "if there is one, else all)" +
+              list)
+      ->type_name("V");
+  command
+      .add_option("--draft-head", draft_head,
+                  "output head for drafting only: target (the default), q4, or a weight type" + list)
+      ->type_name("T");
   command.add_option("--context", context, "positions a text may take (default: what the model allows)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 31));
@@ -121,6 +132,10 @@ OpenedModels ModelFlags::open(bool with_draft) const {
   } else {
     opened.target = open_target(*model);
   }
+  if (with_draft && draft.empty() && !(draft_vocab.empty() && draft_head.empty())) {
+    throw Error(std::string(draft_vocab.empty() ? "--draft-head" : "--draft-vocab") +
+                ": there is no draft; give --draft DIR");
+  }
   if (with_draft && !draft.empty()) {
     opened.draft = std::make_unique<DraftFiles>(open_draft(draft));
     check_pairing(opened.draft->config, opened.target.facts(), opened.target.path());
@@ -128,9 +143,14 @@ OpenedModels ModelFlags::open(bool with_draft) const {
   return opened;
 }
 
+LoadOptions ModelFlags::load_options() const {
+  return load_options(weights, threads, isa, DraftHeadOptions::parse(draft_vocab, draft_head));
+}
+
 LoadOptions ModelFlags::load_options(const std::string& one_weights, const std::string& one_threads,
-                                     const std::string& one_isa) const {
+                                     const std::string& one_isa, const DraftHeadOptions& head) const {
   LoadOptions options;
+  options.draft_head = head;
   options.weights = WeightsChoice::parse(one_weights);
   if (!kv.empty()) options.kv_type = parse_kv_type(kv);
   options.context = context;
@@ -150,12 +170,20 @@ std::vector<LoadOptions> ModelFlags::load_combinations() const {
   const auto words = [](const std::string& text, const char* flag) {
     return text.empty() ? std::vector<std::string>{""} : parse_words(text, flag);
   };
+  std::vector<DraftHeadOptions> heads;
+  for (const std::string& one_vocab : words(draft_vocab, "--draft-vocab")) {
+    for (const std::string& one_head : words(draft_head, "--draft-head")) {
+      heads.push_back(DraftHeadOptions::parse(one_vocab, one_head));
+    }
+  }
   const auto isas = isa == "all" ? runnable_isas() : words(isa, "--isa");
   std::vector<LoadOptions> combinations;
   for (const std::string& one_isa : isas) {
     for (const std::string& one_weights : words(weights, "--weights")) {
       for (const std::string& one_threads : words(threads, "--threads")) {
-        combinations.push_back(load_options(one_weights, one_threads, one_isa));
+        for (const DraftHeadOptions& head : heads) {
+          combinations.push_back(load_options(one_weights, one_threads, one_isa, head));
+        }
       }
     }
   }

@@ -21,7 +21,7 @@ struct OpenedModels {
   std::unique_ptr<DraftFiles> draft;  ///< null: none was asked for
 };
 
-/// Flags that say which model runs and on what. `weights`, `threads` and `isa` are text, because verify takes lists.
+/// Flags that say which model runs and on what. Those that verify takes lists of are text.
 struct ModelFlags {
   std::optional<std::string> model;  ///< nothing: the demonstration pair
   std::vector<std::string> drafts;
@@ -30,22 +30,24 @@ struct ModelFlags {
   std::string isa;
   std::string threads;
   bool pin = false;
+  std::string draft_vocab;
+  std::string draft_head;
   std::int64_t context = 0;
 
-  /// Registers MODEL, --draft, --context, --kv, and --weights, --threads, --isa with `lists` saying that they take
-  /// several.
+  /// Registers MODEL, --draft, --context, --kv, --pin, and --weights, --threads, --isa, --draft-vocab, --draft-head
+  /// with `lists` saying that they take several.
   void add_to(CLI::App& command, bool lists);
   /// Opens what they name; without MODEL the demonstration pair. `with_draft` false leaves the draft out.
   OpenedModels open(bool with_draft) const;
   /// For commands that take one weight type, thread count and ISA.
-  LoadOptions load_options() const { return load_options(weights, threads, isa); }
-  /// For commands that take lists: ISAs outermost, then weight types, then thread counts. All of them are checked
-  /// before the first one runs.
+  LoadOptions load_options() const;
+  /// For commands that take lists: ISAs outermost, then weight types, thread counts, draft vocabularies, draft heads.
+  /// All of them are checked before the first one runs.
   std::vector<LoadOptions> load_combinations() const;
 
  private:
-  LoadOptions load_options(const std::string& one_weights, const std::string& one_threads,
-                           const std::string& one_isa) const;
+  LoadOptions load_options(const std::string& one_weights, const std::string& one_threads, const std::string& one_isa,
+                           const DraftHeadOptions& head) const;
 };
 
 /// Flags that say how tokens are chosen and where the text ends.

@@ -79,7 +79,9 @@ Command add_score_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("score", "how likely a text is, token by token");
   auto flags = std::make_shared<ScoreFlags>();
   flags->model.add_to(*command, false);
-  command->remove_option(command->get_option("--draft"));
+  for (const char* about_drafts : {"--draft", "--draft-vocab", "--draft-head"}) {
+    command->remove_option(command->get_option(about_drafts));
+  }
   command->add_option("--ids", flags->ids, "token ids to score, as they are: 1,2,3")->type_name("IDS");
   command->add_option("--text", flags->text, "text to score; no BOS is added")->type_name("S");
   command->add_option("--top", flags->top, "show the K likeliest tokens at every place")

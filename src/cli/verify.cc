@@ -108,7 +108,8 @@ int verify(const VerifyFlags& flags) {
       for (const std::string& warning : model.warnings()) print_note(warning);
     }
     const std::string label = std::string(model.isa()) + " " + model.weights_name() + ", " +
-                              std::to_string(model.threads()) + (model.threads() == 1 ? " thread" : " threads");
+                              std::to_string(model.threads()) + (model.threads() == 1 ? " thread" : " threads") +
+                              machines[i].draft_head.label();
     const std::int64_t differences = check.report().differences;
     Generator generator = model.generator();
     check.run(generator, label);

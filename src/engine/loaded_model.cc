@@ -84,7 +84,12 @@ MemoryPlan plan_memory(const TargetFiles& target, const DraftFiles* draft, const
   const std::int64_t rows = std::min(options.chunk, context_of(target, options));  // no prompt is longer
   MemoryPlan plan;
   plan.target = target_memory(*target.tensors, target.config, model, rows);
-  if (draft) plan.draft = draft_memory(*draft->tensors, draft->config, target.config, model, rows);
+  if (draft) {
+    plan.draft = draft_memory(*draft->tensors, draft->config, target.config, model, rows);
+    plan.draft.weights +=
+        DraftHead::bytes(draft_head_choice(options.draft_head, target, *draft),
+                         model.weights.value_or(WeightType::kF32), target.config.vocab_size, target.config.hidden_size);
+  }
   return plan;
 }
 
@@ -140,7 +145,8 @@ LoadedModel::LoadedModel(const TargetFiles& target, const DraftFiles* draft, con
   const ModelOptions model = model_options(options);
   target_ = load_target(*target.tensors, target.config, model, *exec_);
   if (draft) {
-    draft_ = load_draft(*draft->tensors, draft->config, *target_, model, *exec_);
+    draft_ = load_draft(*draft->tensors, draft->config, *target_, model,
+                        draft_head_choice(options.draft_head, target, *draft), *exec_);
     drafter_ = std::make_unique<DFlashDrafter>(*draft_);
   }
   weights_name_ = options.weights.type() ? options.weights.name() : prevailing_type(*target.tensors);

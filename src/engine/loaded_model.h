@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/draft_head_options.h"
 #include "engine/generate.h"
 #include "engine/model_files.h"
 #include "model/registry.h"
@@ -42,6 +43,7 @@ ElementType parse_kv_type(std::string_view text);
 struct LoadOptions {
   WeightsChoice weights;
   std::optional<ElementType> kv_type;  ///< nothing: WeightsChoice::kv_type
+  DraftHeadOptions draft_head;         ///< what the draft's rows are projected with
   std::int64_t context = 0;            ///< positions a sequence may hold; 0: what the config says
   std::int64_t page_positions = 64;    ///< of the caches
   std::int64_t chunk = 512;            ///< largest number of rows a forward pass will be given, for the memory check

@@ -17,6 +17,8 @@ struct DraftFacts {
   std::int32_t mask_token_id = 0;
   std::vector<std::int64_t> taps;  ///< target_layer_ids, strictly ascending
   std::int64_t feature_width = 0;  ///< taps.size() * hidden_width
+  /// The ids its logits stand for, strictly ascending: logit i is that of vocab[i]. Empty: the target's, in order.
+  std::vector<std::int32_t> vocab = {};
 };
 
 /// A block-diffusion draft network (DFlash), bound to its target's embeddings and head at load.
@@ -33,7 +35,8 @@ class DraftModel {
   /// behind. At least one input is non-empty. Returns the final-normed hidden rows of the block [ids.size(),
   /// hidden_width]; they live until the next forward.
   virtual ConstRows forward(ConstRows features, std::span<const std::int32_t> ids, CacheSet& caches) = 0;
-  /// Draft logits of block rows: the target's raw head, then the draft's own multiplier and soft cap.
+  /// Draft logits of block rows: the target's raw head (or a copy of its own of some of its rows), then the draft's own
+  /// multiplier and soft cap. Logit rows are as wide as facts().vocab; argmax gives ids of the target.
   virtual void unembed(ConstRows hidden, const LogitsSink& sink) = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cache/cache.h"
+#include "quant/weight_type.h"
 #include "tensor/rows.h"
 
 namespace drafthorse {
@@ -60,6 +61,10 @@ class DraftTarget {
   /// Head projection of hidden rows, then * multiplier, then cap * tanh(. / cap) when cap > 0; nothing the target
   /// itself adds.
   virtual void raw_logits(ConstRows hidden, float multiplier, float cap, const LogitsSink& sink) = 0;
+  /// How the head's weight is held.
+  virtual WeightType head_type() const = 0;
+  /// Row `id` of the head's weight as it is held, [hidden_width] values. Any number of threads may ask.
+  virtual void head_row(std::int32_t id, float* values) const = 0;
 };
 
 /// A target network. A row's results depend only on its own sequence's tokens: not on other rows, chunks, threads or

@@ -57,14 +57,14 @@ std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConf
 }
 
 std::unique_ptr<DraftModel> load_draft(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
-                                       const ModelOptions& options, ExecContext& exec) {
+                                       const ModelOptions& options, const DraftHeadChoice& head, ExecContext& exec) {
   const ModelFacts& facts = target.facts();
   check_pairing(
       config,
       {static_cast<int>(facts.layers), static_cast<int>(facts.hidden_width), static_cast<int>(facts.vocab_width)},
       facts.architecture);
   require_known_network(config);
-  return load_dflash(tensors, config, target, options, exec);
+  return load_dflash(tensors, config, target, options, head, exec);
 }
 
 }  // namespace drafthorse

@@ -10,6 +10,7 @@
 #include "checkpoint/target_config.h"
 #include "checkpoint/tensor_source.h"
 #include "model/draft_model.h"
+#include "model/layers/draft_head.h"
 #include "model/model.h"
 #include "ops/exec_context.h"
 #include "quant/weight_type.h"
@@ -49,8 +50,9 @@ LinearInventory draft_linears(const TensorSource& tensors, const DraftConfig& co
 /// the mapped file).
 std::unique_ptr<Model> load_target(const TensorSource& tensors, const TargetConfig& config, const ModelOptions& options,
                                    ExecContext& exec);
-/// The same for a draft, bound to `target`, which outlives it. Pairing is checked first, before any weight is read.
+/// The same for a draft, bound to `target`, which outlives it, and to its head or a copy of it. Pairing is checked
+/// first, before any weight is read.
 std::unique_ptr<DraftModel> load_draft(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
-                                       const ModelOptions& options, ExecContext& exec);
+                                       const ModelOptions& options, const DraftHeadChoice& head, ExecContext& exec);
 
 }  // namespace drafthorse

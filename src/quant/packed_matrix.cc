@@ -318,4 +318,8 @@ float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col) {
   }
 }
 
+void unpack_row(const PackedMatrix& matrix, std::int64_t row, float* values) {
+  for (std::int64_t col = 0; col < matrix.cols; ++col) values[col] = unpacked(matrix, row, col);
+}
+
 }  // namespace drafthorse

@@ -69,6 +69,8 @@ void pack_tiles(std::span<const StoredMatrix> parts, const char* name, std::int6
 void pack_blocks(std::span<const StoredBlocks> parts, const char* name, std::int64_t first_tile, std::int64_t last_tile,
                  PackedMatrix& out);
 
+/// The values of one row as the kernels see them; `values` has `cols` entries.
+void unpack_row(const PackedMatrix& matrix, std::int64_t row, float* values);
 /// The oracle: the value the kernels see at (row, col).
 float unpacked(const PackedMatrix& matrix, std::int64_t row, std::int64_t col);
 

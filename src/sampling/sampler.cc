@@ -33,46 +33,62 @@ std::int32_t Sampler::choose(std::span<const float> logits, std::int64_t slot, S
   DRAFTHORSE_CHECK(std::ssize(logits) == vocab_width_, logits.size() << " logits, vocabulary " << vocab_width_);
   const FloatEnv env;
   if (greedy()) return argmax(logits);
-  if (mode_ == AcceptMode::kCoupled) return choose_coupled(logits, slot, scratch);
+  if (mode_ == AcceptMode::kCoupled) return choose_coupled(logits, {}, slot, scratch);
   scratch.target.clear();
-  add_probabilities(logits, scratch.target, scratch);
+  add_probabilities(logits, {}, scratch.target, scratch);
   return draw(scratch.target, 0, slot, Purpose::kToken, logits);
 }
 
-std::int32_t Sampler::choose_coupled(std::span<const float> logits, std::int64_t slot, SamplerScratch& scratch) const {
+FilterScratch& Sampler::kept(std::span<const float> logits, std::span<const std::int32_t> ids,
+                             SamplerScratch& scratch) const {
+  filters_.keep(logits, exec_.kernels, scratch.filter);
+  if (!ids.empty()) {
+    for (std::int32_t& id : scratch.filter.ids) id = ids[static_cast<std::size_t>(id)];
+  }
+  return scratch.filter;
+}
+
+std::int32_t Sampler::choose_coupled(std::span<const float> logits, std::span<const std::int32_t> ids,
+                                     std::int64_t slot, SamplerScratch& scratch) const {
   const KernelTable& kernels = exec_.kernels;
   const auto position = static_cast<std::uint64_t>(slot);
   if (filters_.any()) {
-    FilterScratch& kept = scratch.filter;
-    filters_.keep(logits, kernels, kept);
-    const auto count = static_cast<std::int64_t>(kept.ids.size());
-    scratch.scores.resize(kept.ids.size());
-    kernels.gumbel_scores(kept.logits.data(), kept.ids.data(), 0, params_.temperature, seed_, position,
+    const FilterScratch& left = kept(logits, ids, scratch);
+    const auto count = static_cast<std::int64_t>(left.ids.size());
+    scratch.scores.resize(left.ids.size());
+    kernels.gumbel_scores(left.logits.data(), left.ids.data(), 0, params_.temperature, seed_, position,
                           scratch.scores.data(), count);
-    return kept.ids[static_cast<std::size_t>(kernels.argmax(scratch.scores.data(), count))];
+    return left.ids[static_cast<std::size_t>(kernels.argmax(scratch.scores.data(), count))];
   }
-  const std::int64_t parts = (vocab_width_ + kScoreIds - 1) / kScoreIds;
+  const std::int64_t width = std::ssize(logits);
+  const std::int64_t parts = (width + kScoreIds - 1) / kScoreIds;
   scratch.scores.resize(logits.size());
   scratch.winners.resize(static_cast<std::size_t>(parts));
   exec_.pool.parallel_for(parts, [&](std::int64_t part, int) {
     const std::int64_t first = part * kScoreIds;
-    const std::int64_t count = std::min(kScoreIds, vocab_width_ - first);
+    const std::int64_t count = std::min(kScoreIds, width - first);
     float* scores = scratch.scores.data() + first;
-    kernels.gumbel_scores(logits.data() + first, nullptr, first, params_.temperature, seed_, position, scores, count);
+    const std::int32_t* own = ids.empty() ? nullptr : ids.data() + first;
+    kernels.gumbel_scores(logits.data() + first, own, first, params_.temperature, seed_, position, scores, count);
     scratch.winners[static_cast<std::size_t>(part)] = first + kernels.argmax(scores, count);
   });
-  const auto score = [&](std::int64_t id) { return scratch.scores[static_cast<std::size_t>(id)]; };
+  const auto score = [&](std::int64_t at) { return scratch.scores[static_cast<std::size_t>(at)]; };
   std::int64_t best = scratch.winners.front();
   for (const std::int64_t winner : scratch.winners) {
     if (score(winner) > score(best) || (std::isnan(score(best)) && !std::isnan(score(winner)))) best = winner;
   }
-  return static_cast<std::int32_t>(best);
+  return ids.empty() ? static_cast<std::int32_t>(best) : ids[static_cast<std::size_t>(best)];
 }
 
-void Sampler::add_probabilities(std::span<const float> logits, Distribution& out, SamplerScratch& scratch) const {
+void Sampler::add_probabilities(std::span<const float> logits, std::span<const std::int32_t> ids, Distribution& out,
+                                SamplerScratch& scratch) const {
   if (filters_.any()) {
-    filters_.keep(logits, exec_.kernels, scratch.filter);
-    out.add_sparse(scratch.filter.ids, scratch.filter.probs);
+    const FilterScratch& left = kept(logits, ids, scratch);
+    out.add_sparse(left.ids, left.probs);
+  } else if (!ids.empty()) {
+    scratch.scores.resize(logits.size());
+    exec_.kernels.softmax(logits.data(), params_.temperature, scratch.scores.data(), std::ssize(logits));
+    out.add_sparse(ids, scratch.scores);
   } else {
     exec_.kernels.softmax(logits.data(), params_.temperature, out.add_dense(vocab_width_).data(), vocab_width_);
   }
@@ -86,20 +102,28 @@ std::int32_t Sampler::draw(const Distribution& from, std::int64_t row, std::int6
   return token ? *token : argmax(logits);
 }
 
-void Sampler::propose(ConstRows logits, std::int64_t first_slot, std::span<std::int32_t> tokens, Distribution& proposed,
-                      SamplerScratch& scratch) const {
+void Sampler::propose(ConstRows logits, std::span<const std::int32_t> ids, std::int64_t first_slot,
+                      std::span<std::int32_t> tokens, Distribution& proposed, SamplerScratch& scratch) const {
   DRAFTHORSE_CHECK(std::ssize(tokens) == logits.rows, tokens.size() << " tokens for " << logits.rows << " rows");
+  const std::int64_t width = ids.empty() ? vocab_width_ : std::ssize(ids);
+  DRAFTHORSE_CHECK(logits.cols == width, "rows of " << logits.cols << " logits for " << width << " ids");
   const FloatEnv env;
+  const auto id_of = [&](std::int32_t at) { return ids.empty() ? at : ids[static_cast<std::size_t>(at)]; };
   const bool drawn = !greedy() && mode_ == AcceptMode::kRejection;
   proposed.clear();
   for (std::int64_t r = 0; r < logits.rows; ++r) {
-    const std::span<const float> row = whole_row(logits, r);
+    const std::span<const float> row{logits.row(r), static_cast<std::size_t>(width)};
+    const std::int64_t slot = first_slot + r;
     std::int32_t& token = tokens[static_cast<std::size_t>(r)];
-    if (drawn) {
-      add_probabilities(row, proposed, scratch);
-      token = draw(proposed, r, first_slot + r, Purpose::kProposal, row);
+    if (greedy()) {
+      token = id_of(argmax(row));
+    } else if (drawn) {
+      add_probabilities(row, ids, proposed, scratch);
+      const double uniform = draw_uniform(seed_, static_cast<std::uint64_t>(slot), Purpose::kProposal);
+      const std::optional<std::int32_t> sampled = proposed.sample(r, uniform);
+      token = sampled ? *sampled : id_of(argmax(row));
     } else {
-      token = choose(row, first_slot + r, scratch);
+      token = choose_coupled(row, ids, slot, scratch);
     }
   }
 }
@@ -129,7 +153,7 @@ Acceptance Sampler::verify_by_rejection(ConstRows logits, std::int64_t first_slo
     const std::span<const float> row = whole_row(logits, i);
     Distribution& target = scratch.target;
     target.clear();
-    add_probabilities(row, target, scratch);
+    add_probabilities(row, {}, target, scratch);
     const float q = proposed == nullptr ? 1.0f : proposed->prob(i, token);
     const double coin = draw_uniform(seed_, static_cast<std::uint64_t>(slot), Purpose::kAccept);
     if (accept_draft(target.prob(0, token), q, coin)) continue;

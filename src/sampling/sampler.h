@@ -55,9 +55,10 @@ class Sampler {
   std::int32_t choose(std::span<const float> logits, std::int64_t slot, SamplerScratch& scratch) const;
 
   /// The draft's tokens: row r stands for slot first_slot + r; tokens has one entry per row. `proposed` is what they
-  /// were drawn from, row by row; it has rows under rejection only.
-  void propose(ConstRows logits, std::int64_t first_slot, std::span<std::int32_t> tokens, Distribution& proposed,
-               SamplerScratch& scratch) const;
+  /// were drawn from, row by row; it has rows under rejection only. `ids`, strictly ascending: logit i is that of
+  /// ids[i], and no other id can be drawn; empty: logit i is that of id i.
+  void propose(ConstRows logits, std::span<const std::int32_t> ids, std::int64_t first_slot,
+               std::span<std::int32_t> tokens, Distribution& proposed, SamplerScratch& scratch) const;
 
   /// The target's verdict: rows 0..n of `logits` stand for slots first_slot .. first_slot + n, drafts[i] is proposed
   /// for slot first_slot + i. Under rejection proposed[i] is what drafts[i] was drawn from; null: the drafts were not
@@ -66,13 +67,18 @@ class Sampler {
                     const Distribution* proposed, SamplerScratch& scratch) const;
 
  private:
-  std::int32_t choose_coupled(std::span<const float> logits, std::int64_t slot, SamplerScratch& scratch) const;
-  void add_probabilities(std::span<const float> logits, Distribution& out, SamplerScratch& scratch) const;
+  /// `ids` as in propose.
+  std::int32_t choose_coupled(std::span<const float> logits, std::span<const std::int32_t> ids, std::int64_t slot,
+                              SamplerScratch& scratch) const;
+  void add_probabilities(std::span<const float> logits, std::span<const std::int32_t> ids, Distribution& out,
+                         SamplerScratch& scratch) const;
   std::int32_t draw(const Distribution& from, std::int64_t row, std::int64_t slot, Purpose purpose,
                     std::span<const float> logits) const;
   Acceptance verify_by_rejection(ConstRows logits, std::int64_t first_slot, std::span<const std::int32_t> drafts,
                                  const Distribution* proposed, SamplerScratch& scratch) const;
   std::span<const float> whole_row(ConstRows logits, std::int64_t row) const;
+  /// What the filters keep of a row, under its own ids.
+  FilterScratch& kept(std::span<const float> logits, std::span<const std::int32_t> ids, SamplerScratch& scratch) const;
   std::int32_t argmax(std::span<const float> logits) const;
 
   SamplingParams params_;

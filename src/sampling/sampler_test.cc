@@ -147,7 +147,7 @@ TEST(Sampler, ACoupledDraftUsesTheNoiseOfTheSlotItsTokenIsFor) {
     SamplerScratch scratch;
     Distribution proposed;
     Ids drafts(kRows);
-    s.propose(view(logits, kRows), 11, drafts, proposed, scratch);
+    s.propose(view(logits, kRows), {}, 11, drafts, proposed, scratch);
     EXPECT_EQ(proposed.rows(), 0);
     for (std::int64_t r = 0; r < kRows; ++r) {
       EXPECT_EQ(drafts[static_cast<std::size_t>(r)], s.choose({view(logits, kRows).row(r), 30}, 11 + r, scratch));
@@ -203,7 +203,7 @@ TEST(Sampler, AProposalIsDrawnFromTheRowsItReports) {
     std::vector<std::vector<std::int64_t>> counts(2, std::vector<std::int64_t>(3));
     for (std::uint64_t seed = 0; seed < 50000; ++seed) {
       Ids drafts(2);
-      sampler(params, AcceptMode::kRejection, seed, 3).propose(view(logits, 2), 40, drafts, proposed, scratch);
+      sampler(params, AcceptMode::kRejection, seed, 3).propose(view(logits, 2), {}, 40, drafts, proposed, scratch);
       ASSERT_EQ(proposed.rows(), 2);
       for (std::size_t r = 0; r < 2; ++r) ++counts[r][static_cast<std::size_t>(drafts[r])];
     }
@@ -211,6 +211,53 @@ TEST(Sampler, AProposalIsDrawnFromTheRowsItReports) {
       std::vector<double> expected;
       for (std::int32_t id = 0; id < 3; ++id) expected.push_back(proposed.prob(r, id));
       EXPECT_GT(chi_square_p_value(counts[static_cast<std::size_t>(r)], expected), 1e-4);
+    }
+  }
+}
+
+/// A draft that can name a few ids only: the subset's rows and the same rows with every other id ruled out.
+struct SubsetRows {
+  Ids ids = {1, 4, 5, 9, 17, 28};
+  Row narrow;
+  Row wide;
+
+  explicit SubsetRows(std::int64_t rows) {
+    const Row all = noise_row(5, rows * 30, 3);
+    wide.assign(static_cast<std::size_t>(rows) * 30, -std::numeric_limits<float>::infinity());
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (const std::int32_t id : ids) {
+        const auto at = static_cast<std::size_t>(r * 30 + id);
+        narrow.push_back(all[at]);
+        wide[at] = all[at];
+      }
+    }
+  }
+};
+
+TEST(Sampler, ADraftVocabularyDrawsAsIfEveryOtherIdWereRuledOut) {
+  constexpr std::int64_t kRows = 4;
+  const SubsetRows rows(kRows);
+  const ConstRows narrow{rows.narrow.data(), kRows, 6, 6};
+  SamplerScratch scratch;
+  for (const AcceptMode mode : {AcceptMode::kCoupled, AcceptMode::kRejection}) {
+    for (const SamplingParams& params :
+         {SamplingParams{.temperature = 0.8f}, SamplingParams{.temperature = 1.3f, .top_k = 3},
+          SamplingParams{.temperature = 0.7f, .top_p = 0.8f, .min_p = 0.05f}, SamplingParams{}}) {
+      for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        const Sampler s = sampler(params, mode, seed, 30);
+        Distribution of_narrow;
+        Distribution of_wide;
+        Ids found(kRows);
+        Ids expected(kRows);
+        s.propose(narrow, rows.ids, 11, found, of_narrow, scratch);
+        s.propose(view(rows.wide, kRows), {}, 11, expected, of_wide, scratch);
+        ASSERT_EQ(found, expected);
+        ASSERT_EQ(of_narrow.rows(), of_wide.rows());
+        for (std::int64_t r = 0; r < of_narrow.rows(); ++r) {
+          for (std::int32_t id = 0; id < 30; ++id) ASSERT_NEAR(of_narrow.prob(r, id), of_wide.prob(r, id), 1e-6);
+          EXPECT_LE(of_narrow.ids(r).size(), rows.ids.size());
+        }
+      }
     }
   }
 }

@@ -12,11 +12,11 @@ constexpr float kLeastTemperature = 1e-6f;
 
 /// A request's sampling options. Out-of-range values mean "off", as each line says.
 struct SamplingParams {
-  float temperature = 0.0f;           ///< < kLeastTemperature: greedy
-  std::int64_t top_k = 0;             ///< <= 0 or >= vocabulary: off
-  float top_p = 1.0f;                 ///< <= 0 or >= 1: off
-  float min_p = 0.0f;                 ///< <= 0 or > 1: off
-  std::optional<std::uint64_t> seed;  ///< none: one is drawn
+  float temperature = 0.0f;                ///< < kLeastTemperature: greedy
+  std::int64_t top_k = 0;                  ///< <= 0 or >= vocabulary: off
+  float top_p = 1.0f;                      ///< <= 0 or >= 1: off
+  float min_p = 0.0f;                      ///< <= 0 or > 1: off
+  std::optional<std::uint64_t> seed = {};  ///< none: one is drawn
 
   bool greedy() const { return !(temperature >= kLeastTemperature); }
 };

@@ -66,9 +66,10 @@ class DFlashSession : public DraftSession {
       return {tokens_, nullptr};
     }
     arena_.reset();
-    sink.logits = arena_.rows(n, sampler_.vocab_width());
+    const std::vector<std::int32_t>& ids = model_.facts().vocab;
+    sink.logits = arena_.rows(n, ids.empty() ? sampler_.vocab_width() : std::ssize(ids));
     model_.unembed(drafting, sink);
-    sampler_.propose(sink.logits, anchor_slot + 1, tokens_, proposed_, scratch_);
+    sampler_.propose(sink.logits, ids, anchor_slot + 1, tokens_, proposed_, scratch_);
     return {tokens_, proposed_.rows() > 0 ? &proposed_ : nullptr};
   }
 

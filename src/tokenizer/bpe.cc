@@ -288,4 +288,21 @@ void Bpe::replace_control(std::vector<std::int32_t>& ids, std::size_t from) cons
   }
 }
 
+std::vector<std::int32_t> Bpe::by_merge_rank() const {
+  // 0 for what no merge makes: a rank r counts as r + 1.
+  std::vector<std::uint32_t> order(static_cast<std::size_t>(vocab_.id_end()), 0);
+  merges_.for_each([&](const Merge& merge) {
+    std::uint32_t& at = order[static_cast<std::size_t>(merge.result)];
+    at = at == 0 ? merge.rank + 1 : std::min(at, merge.rank + 1);
+  });
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < vocab_.id_end(); ++id) {
+    if (vocab_.has(id)) ids.push_back(id);
+  }
+  std::stable_sort(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) {
+    return order[static_cast<std::size_t>(a)] < order[static_cast<std::size_t>(b)];
+  });
+  return ids;
+}
+
 }  // namespace drafthorse

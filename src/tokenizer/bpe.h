@@ -58,6 +58,10 @@ class Bpe {
   /// replaced by the parts it was merged from, so that no text can spell a control token.
   void encode(std::string_view piece, bool allow_control, Scratch& scratch, std::vector<std::int32_t>& ids) const;
 
+  /// Every token of the vocabulary in the order merging can make it: those no merge makes (bytes, characters) by id,
+  /// then the others by the lowest rank of a merge that makes them.
+  std::vector<std::int32_t> by_merge_rank() const;
+
  private:
   /// Which neighbours of first symbols can ever be joined: a filter that may say yes for no, never no for yes.
   class JoinFilter {

@@ -32,6 +32,13 @@ class MergeTable {
     }
   }
   std::size_t size() const { return count_; }
+  /// Calls visit(merge) for every merge, in no order.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const Entry& entry : entries_) {
+      if (entry.key != kEmpty) visit(entry.merge);
+    }
+  }
 
  private:
   struct Entry {

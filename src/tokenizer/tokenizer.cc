@@ -139,6 +139,17 @@ std::optional<std::int32_t> Tokenizer::find_token(std::string_view content) cons
   return parts_->tokens.find(content);
 }
 
+std::vector<std::int32_t> Tokenizer::common_ids(std::int64_t count) const {
+  std::vector<std::int32_t> ids = parts_->bpe->by_merge_rank();
+  ids.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, std::ssize(ids))));
+  for (std::int32_t id = 0; id < vocab_size(); ++id) {
+    if (has_token(id) && (is_special(id) || !parts_->vocab.has(id))) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 bool Tokenizer::is_special(std::int32_t id) const {
   return id >= 0 && static_cast<std::size_t>(id) < parts_->special.size() &&
          parts_->special[static_cast<std::size_t>(id)];

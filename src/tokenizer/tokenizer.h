@@ -55,6 +55,9 @@ class Tokenizer {
   std::string_view token_content(std::int32_t id) const;
   /// The id of a token by the content the file spells.
   std::optional<std::int32_t> find_token(std::string_view content) const;
+  /// The `count` tokens that merging makes first (Bpe::by_merge_rank: in a vocabulary learned by counting, the
+  /// commonest), with every added or special token; ascending.
+  std::vector<std::int32_t> common_ids(std::int64_t count) const;
   /// True for added tokens marked special.
   bool is_special(std::int32_t id) const;
 

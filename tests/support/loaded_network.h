@@ -32,10 +32,11 @@ struct LoadedDraft {
   DraftConfig config;
   std::unique_ptr<DraftModel> model;
 
-  LoadedDraft(const std::string& folder, DraftTarget& target, const ModelOptions& options, ExecContext& exec)
+  LoadedDraft(const std::string& folder, DraftTarget& target, const ModelOptions& options, ExecContext& exec,
+              const DraftHeadChoice& head = {})
       : tensors(open_safetensors(folder)),
         config(read_draft_config(folder)),
-        model(load_draft(*tensors, config, target, options, exec)) {}
+        model(load_draft(*tensors, config, target, options, head, exec)) {}
 };
 
 /// Options under which a network computes what float32 software does.

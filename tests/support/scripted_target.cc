@@ -149,6 +149,11 @@ void ScriptedTarget::raw_logits(ConstRows hidden, float multiplier, float cap, c
   fill_sink(hidden, sink);
 }
 
+void ScriptedTarget::head_row(std::int32_t id, float* values) const {
+  std::fill(values, values + facts_.hidden_width, 0.0f);
+  values[id] = 1.0f;
+}
+
 ScriptedDraft::ScriptedDraft(DraftRule rule, std::int64_t block_size, std::int32_t mask_token_id,
                              std::int64_t vocab_width)
     : rule_(std::move(rule)) {

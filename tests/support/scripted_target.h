@@ -57,6 +57,8 @@ class ScriptedTarget : public Model {
   const ModelFacts& facts() const override { return facts_; }
   void embed_raw(std::span<const std::int32_t> ids, Rows out) override;
   void raw_logits(ConstRows hidden, float multiplier, float cap, const LogitsSink& sink) override;
+  WeightType head_type() const override { return WeightType::kF32; }
+  void head_row(std::int32_t id, float* values) const override;  ///< of the identity
   std::unique_ptr<CacheSet> make_caches() override;
   ForwardResult forward(const ForwardBatch& batch) override;
   void unembed(ConstRows hidden, const LogitsSink& sink) override;

@@ -11,6 +11,7 @@
 #include "checkpoint/draft_names.h"
 #include "model/arch/dflash_layout.h"
 #include "model/layers/context_attention.h"
+#include "model/layers/draft_head.h"
 #include "model/layers/linear_input.h"
 #include "model/layers/memory_need.h"
 #include "model/layers/rope_frequencies.h"
@@ -43,9 +44,11 @@ struct DflashLayer {
 
 class DflashModel : public DraftModel {
  public:
-  DflashModel(WeightLoader& loader, const DflashLayout& layout, DraftTarget& target, ExecContext& exec)
+  DflashModel(WeightLoader& loader, const DflashLayout& layout, DraftTarget& target, const DraftHeadChoice& head,
+              ExecContext& exec)
       : exec_(exec),
         target_(target),
+        head_(target, head, exec),
         hidden_(layout.config.hidden_size),
         eps_(static_cast<float>(layout.config.rms_norm_eps)),
         context_(layout.context),
@@ -61,6 +64,7 @@ class DflashModel : public DraftModel {
     facts_.mask_token_id = static_cast<std::int32_t>(config.mask_token_id);
     facts_.taps.assign(config.target_layer_ids.begin(), config.target_layer_ids.end());
     facts_.feature_width = layout.feature_width();
+    facts_.vocab = head.vocab;
     for (int t = 0; layout.aux_norms && t < config.taps(); ++t) {
       aux_norms_.push_back(loader.vector(layout.aux_norm(t), hidden_, "the norm of tap " + std::to_string(t)));
     }
@@ -130,7 +134,7 @@ class DflashModel : public DraftModel {
   }
 
   void unembed(ConstRows hidden, const LogitsSink& sink) override {
-    target_.raw_logits(hidden, output_multiplier_, softcap_, sink);
+    head_.unembed(hidden, output_multiplier_, softcap_, sink);
   }
 
  private:
@@ -173,6 +177,7 @@ class DflashModel : public DraftModel {
 
   ExecContext& exec_;
   DraftTarget& target_;
+  DraftHead head_;
   DraftFacts facts_;
   std::int64_t hidden_;
   float eps_;
@@ -197,10 +202,10 @@ class DflashModel : public DraftModel {
 }  // namespace
 
 std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
-                                        const ModelOptions& options, ExecContext& exec) {
+                                        const ModelOptions& options, const DraftHeadChoice& head, ExecContext& exec) {
   const DflashLayout layout(tensors, config, options, options.context > 0 ? options.context : target.facts().context);
   WeightLoader loader(tensors, options, layout.linear_bytes(tensors), exec);
-  auto model = std::make_unique<DflashModel>(loader, layout, target, exec);
+  auto model = std::make_unique<DflashModel>(loader, layout, target, head, exec);
   require_all_draft_tensors_used(tensors, loader.used());
   return model;
 }

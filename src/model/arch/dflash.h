@@ -15,7 +15,7 @@ namespace drafthorse {
 /// Block-diffusion drafts ("DFlash: block diffusion for flash speculative decoding"): DFlash itself, its Laguna variant
 /// and MuseGlimmer's. Contracts of load_draft, draft_memory and draft_linears.
 std::unique_ptr<DraftModel> load_dflash(const TensorSource& tensors, const DraftConfig& config, DraftTarget& target,
-                                        const ModelOptions& options, ExecContext& exec);
+                                        const ModelOptions& options, const DraftHeadChoice& head, ExecContext& exec);
 MemoryNeed dflash_memory(const TensorSource& tensors, const DraftConfig& config, const TargetConfig& target,
                          const ModelOptions& options, std::int64_t rows);
 LinearInventory dflash_linears(const TensorSource& tensors, const DraftConfig& config);

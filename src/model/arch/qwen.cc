@@ -164,6 +164,9 @@ class QwenModel : public Model {
     drafthorse::unembed(head_, packed, {multiplier, cap, sink.logits, sink.argmax, sink.hash}, head_scratch_, exec_);
   }
 
+  WeightType head_type() const override { return head_.type; }
+  void head_row(std::int32_t id, float* values) const override { unpack_row(head_, id, values); }
+
  private:
   /// Residual rows after the wanted layers, side by side.
   struct Taps {
