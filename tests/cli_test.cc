@@ -366,6 +366,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"ScoreNothing", {"score", demo("target")}, "--ids"},
         BadCase{"ScoreIdOutsideTheVocabulary", {"score", demo("target"), "--ids", "1,4096"}, "id 4096 at position 1"},
         BadCase{"TokenizeNoFolder", {"tokenize", "/nonexistent/model"}, "/nonexistent/model"},
+        BadCase{"BenchShapeWithADraftHead", {"bench", "--shape", "0.6b", "--draft-head", "q4"}, "no --draft-vocab"},
+        BadCase{
+            "DraftVocabWithoutADraft", {"run", demo("target"), "-p", "x", "--draft-vocab", "9"}, "there is no draft"},
         BadCase{"BenchUnknownShape", {"bench", "--shape", "9b"}, "9b"}),
     [](const auto& parameter) { return parameter.param.name; });
 

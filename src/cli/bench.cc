@@ -103,8 +103,8 @@ int bench(const BenchFlags& flags) {
   OpenedModels opened;
   if (flags.shape.empty()) {
     opened = flags.model.open(true);
-  } else if (flags.model.model || !flags.model.drafts.empty()) {
-    throw Error("--shape times random weights: it takes no MODEL and no --draft");
+  } else if (flags.model.model || !flags.model.drafts.empty() || flags.model.asks_for_draft_head()) {
+    throw Error("--shape times random weights: it takes no MODEL, no --draft, and no --draft-vocab or --draft-head");
   }
   const std::string name = flags.shape.empty() ? opened.target.path() : flags.shape;
   const std::vector<LoadOptions> combinations = flags.model.load_combinations();

@@ -132,7 +132,7 @@ OpenedModels ModelFlags::open(bool with_draft) const {
   } else {
     opened.target = open_target(*model);
   }
-  if (with_draft && draft.empty() && !(draft_vocab.empty() && draft_head.empty())) {
+  if (with_draft && draft.empty() && asks_for_draft_head()) {
     throw Error(std::string(draft_vocab.empty() ? "--draft-head" : "--draft-vocab") +
                 ": there is no draft; give --draft DIR");
   }

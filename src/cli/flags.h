@@ -39,6 +39,8 @@ struct ModelFlags {
   void add_to(CLI::App& command, bool lists);
   /// Opens what they name; without MODEL the demonstration pair. `with_draft` false leaves the draft out.
   OpenedModels open(bool with_draft) const;
+  /// Whether --draft-vocab or --draft-head was given.
+  bool asks_for_draft_head() const { return !draft_vocab.empty() || !draft_head.empty(); }
   /// For commands that take one weight type, thread count and ISA.
   LoadOptions load_options() const;
   /// For commands that take lists: ISAs outermost, then weight types, thread counts, draft vocabularies, draft heads.
